@@ -18,7 +18,7 @@ async def test_the_list_says_what_holds_and_why_calls_ran_and_its_rules_can_be_r
     book.use(book.allows(Call("bash", {"command": "git status"})))
     permissions = Permissions("deny", rules=book, clock=lambda: 1_000.0)
     permissions.trusted[SessionTrust("bash", "make")] = None
-    context = cast(PolicyContext, SimpleNamespace(tools=()))
+    context = cast(PolicyContext, SimpleNamespace(tools=(), run=None))
     for command in ("git push", "make", "other"):
         arguments = {"command": command}
         await permissions(ApprovalRequest(command, "bash", arguments, arguments, True, context))

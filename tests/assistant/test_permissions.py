@@ -23,7 +23,7 @@ from swink.tools.writing import write_tools
 
 
 def request(name: str, required: bool = True, id: str = "", **arguments: Any) -> ApprovalRequest:
-    context = cast(PolicyContext, SimpleNamespace(tools=()))
+    context = cast(PolicyContext, SimpleNamespace(tools=(), run=None))
     return ApprovalRequest(id or f"{name}-{arguments}", name, arguments, arguments, required, context)
 
 

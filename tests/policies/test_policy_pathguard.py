@@ -7,7 +7,8 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
@@ -18,10 +19,13 @@ from scenes import Scene, call
 from swink import ToolCall
 from swink.jsondata import DEEPEST
 from swink.policies import PathGuard
+from swink.policy import PolicyContext
+
+NO_RUN = cast(PolicyContext, SimpleNamespace(run=None))
 
 
 def skipped(policy: PathGuard, name: str = "act", **arguments: Any) -> bool:
-    verdict = policy.pre_dispatch(None, ToolCall("1", name, arguments))  # type: ignore[arg-type]
+    verdict = policy.pre_dispatch(NO_RUN, ToolCall("1", name, arguments))
     if inspect.isawaitable(verdict):
 
         async def wait() -> Any:
@@ -448,7 +452,7 @@ def test_much_is_judged_in_time_and_off_the_event_loop(root: Path):
     policy = PathGuard(root)
     names = [f"sub/file{number}" for number in range(5_000)]
     begun = time.process_time()
-    verdict = policy.pre_dispatch(None, ToolCall("1", "act", {"files": names}))  # type: ignore[arg-type]
+    verdict = policy.pre_dispatch(NO_RUN, ToolCall("1", "act", {"files": names}))
     assert inspect.iscoroutine(verdict)
     verdict.close()
     assert skipped(policy, files=[*names, "../x"])

@@ -25,6 +25,7 @@ def forecast(city: str, days: int = 1) -> str:
 
 class _Context:
     tools = (forecast,)
+    run = None
 
 
 def request(name: str, arguments: Mapping[str, Any]) -> ApprovalRequest:

@@ -26,6 +26,7 @@ OLD = "".join(f"line {number}\n" for number in range(1, 31))
 
 class _Context:
     tools = ()
+    run = None
 
 
 class Scene:

@@ -61,6 +61,7 @@ class Question:
         always: str = "",
         suggested: tuple[Rule, ...] = (),
         notice: str = "",
+        leads_to: str = "",
     ) -> None:
         self.request = request
         self.preview = preview
@@ -71,6 +72,8 @@ class Question:
         """The rules that `ByRule` would save; empty where none is advisable."""
         self.notice = notice
         """Why it is asked again."""
+        self.leads_to = leads_to
+        """The file itself, where the path of the call leads to it through a link."""
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
 

@@ -30,22 +30,21 @@ from swink.assistant.pending import (
     Refuse,
     Reply,
 )
-from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, preview
+from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, leads_to, preview
 from swink.assistant.questions import ASK_USER
 from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
 from swink.assistant.rules import BASH, Call, Rule
 from swink.keys.store import KeyStoreError
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
+from swink.targets import Target
 from swink.threads import in_thread
 from swink.tool import InvalidArguments, Tool
 from swink.tools.obeyed import is_obeyed
-from swink.tools.view import is_beneath
 from swink.tools.workspace import Workspace
 
 log = logging.getLogger("swink.approval")
 
 MOST_DECISIONS = 1_000
-_LONGEST_PATH = 4_096
 _SUMMARY = 200
 
 
@@ -160,14 +159,17 @@ class Permissions:
         self._tell_problems()
         notice = ""
         while True:
-            decision = self._decide(request, self._call(request))
+            target = self._look(request.arguments)
+            decision = self._decide(request, self._call(request, target))
             if decision is not None:
                 self._keep(decision)
+                if decision.allowed:
+                    self._bind(request, target)
                 return True if decision.allowed else Rejected(decision.why)
             if _is_invalid(request):
                 self._keep(self._decision(request, True, "not asked: the arguments are invalid, so it fails"))
                 return True
-            question = await self._question(request, notice)
+            question = await self._question(request, target, notice)
             if question.preview is not None and question.preview.fails:
                 # It is not let run to fail: another call of the turn may make it succeed, unseen.
                 self._keep(self._decision(request, False, f"not asked: it {question.preview.summary}"))
@@ -175,9 +177,12 @@ class Permissions:
             reply = await self._ask(question)
             if isinstance(reply, Reconsider):
                 continue
-            if not isinstance(reply, Refuse) and await self._has_changed(question):
+            now = self._look(request.arguments)
+            if not isinstance(reply, Refuse) and await self._has_changed(question, target, now):
                 notice = "The file has changed since you were asked. This is the change as it would be now."
                 continue
+            if not isinstance(reply, Refuse):
+                self._bind(request, now, reply.arguments if isinstance(reply, Once) else None)
             return await self._take(request, reply)
 
     def _tell_problems(self) -> None:
@@ -187,18 +192,26 @@ class Permissions:
                 self._told.add(problem)
                 self.tell(problem)
 
-    def _call(self, request: ApprovalRequest) -> Call:
-        path = request.arguments.get("path")
-        inside = self._inside(path) if isinstance(path, str) else None
-        return Call(request.name, request.arguments, server=self.servers.get(request.name), path=inside)
+    def _look(self, arguments: Mapping[str, Any]) -> Target | None:
+        """What the path of a call leads to; everything that is decided about the call is decided of this."""
+        path = arguments.get("path")
+        return None if self.workspace is None or not isinstance(path, str) else self.workspace.look(path)
 
-    def _inside(self, path: str) -> str | None:
-        """The path relative to the workspace, links resolved; None outside."""
-        if self.workspace is None or len(path) > _LONGEST_PATH or "\0" in path:
-            return None
-        root = str(self.workspace.root)
-        found = os.path.realpath(os.path.join(root, path))
-        return os.path.relpath(found, root) if is_beneath(found, root) else None
+    def _bind(
+        self, request: ApprovalRequest, target: Target | None, arguments: Mapping[str, Any] | None = None
+    ) -> None:
+        """Let a call that is allowed touch what it was judged by, and nothing else."""
+        arguments = request.arguments if arguments is None else arguments
+        path = arguments.get("path")
+        if path != request.arguments.get("path"):  # the person wrote another one
+            target = self._look(arguments)
+        if self.workspace is not None and target is not None:
+            self.workspace.bind(request.context.run, request.call_id, str(path), target)
+
+    def _call(self, request: ApprovalRequest, target: Target | None = None) -> Call:
+        target = target or self._look(request.arguments)
+        inside = None if self.workspace is None or target is None else self.workspace.inside(target)
+        return Call(request.name, request.arguments, server=self.servers.get(request.name), path=inside)
 
     def _is_ordinary(self, path: str | None) -> bool:
         """Whether a file is in the workspace and no other program obeys it."""
@@ -237,26 +250,32 @@ class Permissions:
             case _:
                 return None
 
-    async def _question(self, request: ApprovalRequest, notice: str) -> Question:
-        found = await in_thread(self._preview, request) if request.name in FILE_TOOLS else None
+    async def _question(self, request: ApprovalRequest, target: Target | None, notice: str) -> Question:
+        found = await in_thread(self._preview, request, target) if request.name in FILE_TOOLS else None
         trust = trust_of(request)
         return Question(
             request,
             preview=found,
             is_destructive=_destroys(request),
             always="this command, exactly as it is" if trust.command else f"every call of {request.name}",
-            suggested=self.suggest(request),
+            suggested=self.suggest(request, target),
             notice=notice,
+            leads_to=self._leads_to(request, target),
         )
 
-    def _preview(self, request: ApprovalRequest) -> Preview | None:
+    def _preview(self, request: ApprovalRequest, target: Target | None) -> Preview | None:
         if self.workspace is None:
             return None
-        return preview(self.workspace, request.name, request.arguments)
+        return preview(self.workspace, request.name, request.arguments, target)
 
-    def suggest(self, request: ApprovalRequest) -> tuple[Rule, ...]:
+    def _leads_to(self, request: ApprovalRequest, target: Target | None) -> str:
+        if self.workspace is None or target is None:
+            return ""
+        return leads_to(self.workspace, request.arguments["path"], target)
+
+    def suggest(self, request: ApprovalRequest, target: Target | None = None) -> tuple[Rule, ...]:
         """Rules that would allow this call and its like; none where that would open too much."""
-        call = self._call(request)
+        call = self._call(request, target)
         if request.name == BASH:
             patterns = suggest_prefixes(call.command or "") or []
             rules = [Rule(BASH, pattern) for pattern in patterns]
@@ -270,12 +289,14 @@ class Permissions:
             return (Rule(request.name, f"{above}/**" if above else call.path),)
         return (Rule(request.name),)
 
-    async def _has_changed(self, question: Question) -> bool:
-        """Whether the file is another one than the person saw."""
-        found, path = question.preview, question.request.arguments.get("path")
-        if found is None or self.workspace is None or not isinstance(path, str):
-            return False
-        return await in_thread(file_state, self.workspace, path) != found.state
+    async def _has_changed(self, question: Question, then: Target | None, now: Target | None) -> bool:
+        """Whether the file is another one than the person saw, or has another content."""
+        if then is None or now is None or self.workspace is None:
+            return then is not now
+        if then.path != now.path:
+            return True
+        found, path = question.preview, question.request.arguments["path"]
+        return found is not None and await in_thread(file_state, self.workspace, path, now) != found.state
 
     async def _take(self, request: ApprovalRequest, reply: Once | Always | ByRule | Refuse) -> Answer:
         match reply:

@@ -1,5 +1,6 @@
 """Previews: what a call of a file tool would change, against the file as it is now."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from swink.redact import secret_spans
 from swink.redact.shown import escape_invisible, show_arguments
+from swink.targets import Target
 from swink.tool import ToolError
 from swink.tools.edits import Edit, apply_edits
 from swink.tools.obeyed import warn_if_obeyed
@@ -40,13 +42,23 @@ class Preview(Struct, frozen=True):
     """Whether parts of the change can be written alone, every other byte kept."""
 
 
-def preview(workspace: Workspace, name: str, arguments: Mapping[str, Any]) -> Preview | None:
-    """The change; None for another tool, or for a call that the tool itself will refuse. Reads the file."""
-    path = arguments.get("path")
-    if name not in FILE_TOOLS or not isinstance(path, str):
+def preview(
+    workspace: Workspace, name: str, arguments: Mapping[str, Any], target: Target | None = None
+) -> Preview | None:
+    """The change; None for another tool, or for a call that the tool itself will refuse. Reads the file.
+
+    `target` is what the call was judged by; without one the file as it is found counts.
+    """
+    asked = arguments.get("path")
+    if name not in FILE_TOOLS or not isinstance(asked, str):
         return None
+    target = target or workspace.look(asked)
+    link = "" if target is None else leads_to(workspace, asked, target)
+    path = f"{asked} → {link}" if link else asked
+    if name == DELETE and os.path.islink(os.path.join(workspace.root, asked.rstrip("/"))):
+        return Preview(f"would fail: {path}, and only files are deleted; name the file", None, fails=True)
     with suppress(ToolError, OSError, ValueError):
-        data = _read(workspace, path)
+        data = _read(workspace, asked, target)
         match name, arguments:
             case "write_file", {"content": str(content)}:
                 found = _written(path, data, content)
@@ -62,17 +74,24 @@ def preview(workspace: Workspace, name: str, arguments: Mapping[str, Any]) -> Pr
     return None
 
 
-def file_state(workspace: Workspace, path: str) -> str | None:
+def leads_to(workspace: Workspace, path: str, target: Target) -> str:
+    """The file itself, as `.envrc (link)`, where a path leads to it through a link; empty where none does."""
+    if target.path == os.path.normpath(os.path.join(workspace.root, path)):
+        return ""
+    return f"{workspace.inside(target) or target.path} (link)"
+
+
+def file_state(workspace: Workspace, path: str, target: Target | None = None) -> str | None:
     """The hash of a file's content now; None if there is none that can be read."""
     with suppress(ToolError, OSError, ValueError):
-        data = _read(workspace, path)
+        data = _read(workspace, path, target)
         return None if data is None else hash_content(data)
     return None
 
 
-def _read(workspace: Workspace, path: str) -> bytes | None:
+def _read(workspace: Workspace, path: str, target: Target | None) -> bytes | None:
     try:
-        with workspace.at(path) as spot:
+        with workspace.at(path, judged=() if target is None else (target,)) as spot:
             if spot.stat() is None:
                 return None
             with open(spot.open_file(), "rb") as file:

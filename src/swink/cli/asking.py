@@ -92,6 +92,8 @@ def format_question(question: Question) -> str:
         lines += [f"  │ {line}" for line in (first, *rest)] if rest else []
     if not request.shown:
         lines = [*lines[:-1], f"swink: {escape_invisible(request.name)} wants to run"]
+    if question.leads_to and preview is None:
+        lines.append(f"swink: the path leads to {escape_invisible(question.leads_to)}")
     if preview is not None:
         lines.append(f"swink: it {escape_invisible(preview.summary)}")
         if with_diff and preview.diff is not None:

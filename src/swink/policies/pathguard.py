@@ -26,6 +26,7 @@ from swink.messages import ToolCall
 from swink.policies.inputs import texts_of
 from swink.policies.spellings import Kind, is_explicit, kind_of, parts_of, spellings_of
 from swink.policy import CallVerdict, Policy, PolicyContext, Skip
+from swink.targets import LONGEST, Target, remember, resolve
 from swink.threads import in_thread
 
 _AT_ONCE, _EACH = 20_000, 200
@@ -83,25 +84,41 @@ class PathGuard(Policy):
         for item in _strings(call, self.ignore):
             weight += len(item.value) + (_AT_ONCE if _is_wide(item) else _EACH)
             if weight > _AT_ONCE:
-                return in_thread(lambda: self._verdict(list(_strings(call, self.ignore))))
+                return in_thread(lambda: self._verdict(ctx, call, list(_strings(call, self.ignore))))
             found.append(item)
-        return self._verdict(found)
+        return self._verdict(ctx, call, found)
 
     def contains(self, path: str) -> bool:
         """Whether a path is inside the root, however a tool might read it."""
         return not any(self._leads_outside(spelling) for spelling in spellings_of(path))
 
-    def _verdict(self, found: list[_Found]) -> CallVerdict:
+    def _verdict(self, ctx: PolicyContext, call: ToolCall, found: list[_Found]) -> CallVerdict:
         found = [item for item in found if item.value]
         has_path = any(kind == "path" for _, kind, _ in found)
         for name, kind, text in found:
             if kind == "text" and has_path and is_explicit(text.strip()):
                 continue
-            if (outside := self._outside(text, kind)) is not None:
+            outside = self._outside(text, kind)
+            is_whole = kind == "path" and call.arguments.get(name) == text
+            if outside is None and is_whole and not self._bind(ctx, call, text):
+                outside = text
+            if outside is not None:
                 shown = outside if len(outside) <= _SHOWN else f"{outside[:_SHOWN]}…"
                 where = f"{name} = {shown!r} is outside {str(self.root)!r}"
                 return Skip(f"tool call not run: {where}; use a path inside it")
         return None
+
+    def _bind(self, ctx: PolicyContext, call: ToolCall, text: str) -> bool:
+        """Bind file tools to what a path leads to now; False if it has come to lead outside meanwhile."""
+        whole = os.path.join(self.base, text)
+        if len(whole) > LONGEST:
+            return True
+        try:
+            target = Target(resolve(whole))
+        except OSError:
+            return False
+        remember(ctx.run, call.id, whole, target)
+        return self._is_inside(target.path) or "://" in text
 
     def _outside(self, text: str, kind: Kind) -> str | None:
         """The part of a string that leads outside, if one does."""

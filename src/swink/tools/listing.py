@@ -32,7 +32,8 @@ def list_tools(workspace: Workspace) -> list[Tool]:
             depth: How many levels to go down; 1 lists the directory itself.
             ignored: List what git ignores too.
         """
-        entries = walk(workspace, path, depth=depth, ignored=ignored, check_stop=make_stop_check(ctx))
+        judged, check_stop = workspace.judged(ctx, path), make_stop_check(ctx)
+        entries = walk(workspace, path, depth=depth, ignored=ignored, check_stop=check_stop, judged=judged)
         return _build_result(
             (
                 escape_path(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "")
@@ -51,11 +52,12 @@ def list_tools(workspace: Workspace) -> list[Tool]:
             ignored: Find what git ignores too.
         """
         regex = compile_glob(pattern)
+        judged, check_stop = workspace.judged(ctx, path), make_stop_check(ctx)
         base = "/".join(workspace.parts(path))
         skip = len(base) + 1 if base else 0
 
         def matches() -> Iterator[str]:
-            for entry in walk(workspace, path, ignored=ignored, check_stop=make_stop_check(ctx)):
+            for entry in walk(workspace, path, ignored=ignored, check_stop=check_stop, judged=judged):
                 if not entry.is_directory and (
                     regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)
                 ):

@@ -49,7 +49,8 @@ def read_tools(workspace: Workspace) -> list[Tool]:
             limit: How many lines to read at most.
             line_numbers: Put its number and a tab before every line.
         """
-        with workspace.at(path) as spot, os.fdopen(spot.open_file(), "rb") as file:
+        judged = workspace.judged(ctx, path)
+        with workspace.at(path, judged=judged) as spot, os.fdopen(spot.open_file(), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             head = file.read(SAMPLE)
             if kind := detect_image(head):

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from swink.messages import Text
 from swink.system.programs import ProgramChanged, find_program
+from swink.targets import Target
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.credentials import is_known_place, is_unsuspicious
 from swink.tools.ignore import compile_glob
@@ -134,6 +135,7 @@ class Search:
         self._workspace = workspace
         self._query = query
         self._ripgrep = ripgrep
+        self._judged = () if ctx is None else workspace.judged(ctx, query.path)
         self._check_stop = make_stop_check(ctx)
 
     def rows(self) -> Iterator[Row]:
@@ -158,12 +160,16 @@ class Search:
         for path, size in sizes.items():
             if size and (named is None or size > MAX_RIPGREP or path in named):
                 self._check_stop()
-                with suppress(ToolError), self._workspace.at(path) as spot:
+                with suppress(ToolError), self._workspace.at(path, judged=self._at(path)) as spot:
                     yield spot
+
+    def _at(self, path: str) -> list[Target]:
+        """What a path without links leads to: itself, or nothing if a link has come into its way."""
+        return [Target(os.path.normpath(os.path.join(self._workspace.root, path)))]
 
     def _files(self) -> Iterator[Spot]:
         """The regular files the query is about: to open anything else may block, or do something."""
-        with self._workspace.at(self._query.path) as spot:
+        with self._workspace.at(self._query.path, judged=self._judged) as spot:
             found = spot.stat()
             if found is None:
                 raise ToolError(f"{spot.path} does not exist")
@@ -175,7 +181,7 @@ class Search:
         regex = compile_glob(self._query.glob) if self._query.glob else None
         skip = 0 if start == "." else len(start) + 1
         directory, in_known_place = "", False
-        for entry in walk(self._workspace, start, check_stop=self._check_stop):
+        for entry in walk(self._workspace, start, check_stop=self._check_stop, judged=self._at(start)):
             if entry.is_file and (
                 regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path)
             ):

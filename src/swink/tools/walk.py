@@ -3,11 +3,12 @@
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
 
+from swink.targets import Target
 from swink.tool import ToolContext, ToolError
 from swink.tools.ignore import MAX_COMPLEX, IgnoreFile
 from swink.tools.logs import warn_once
@@ -64,9 +65,10 @@ def walk(
     depth: int = MAX_DEPTH,
     ignored: bool = False,
     check_stop: StopCheck = lambda: None,
+    judged: Sequence[Target] = (),
 ) -> Iterator[Entry]:
     """Every entry below a path, depth first, in the order of names. Links are not followed."""
-    with workspace.at(path) as spot:
+    with workspace.at(path, judged=judged) as spot:
         top = spot.open_directory()
         prefix = "" if spot.path == "." else spot.path + "/"
     try:

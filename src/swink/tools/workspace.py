@@ -1,7 +1,8 @@
 """Path rules: how every tool gets from a path a model wrote to a file it may touch.
 
 A path is walked component by component with directory file descriptors. Links and `..` are resolved here,
-beneath the root, so that a link that a running command swaps in meanwhile does not lead outside.
+beneath the root, so that a link that a running command swaps in meanwhile does not lead outside. Where a call
+was judged before, the walk must end where the judge's did, or the call is refused.
 """
 
 import os
@@ -15,7 +16,8 @@ from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
 from swink.system.writable import Writable
-from swink.tool import ToolError
+from swink.targets import LONGEST, Seen, Target, Version, look, remember, take, version_of
+from swink.tool import ToolContext, ToolError
 from swink.tools.credentials import Readable, explain_refusal, holds_credentials, suspect
 from swink.tools.secrets import list_secret_paths
 from swink.tools.view import is_beneath
@@ -23,6 +25,7 @@ from swink.tools.view import is_beneath
 T = TypeVar("T")
 
 MAX_LINKS = 40
+_MOST_WRITTEN = 1_000
 DIRECTORY = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
@@ -33,15 +36,23 @@ class PathRefused(ToolError):
     """The path is outside the workspace, or in a part of it that tools keep out of."""
 
 
+class PathChanged(ToolError):
+    """What a path leads to is no longer what was judged."""
+
+    def __init__(self, path: str, how: str) -> None:
+        super().__init__(f"nothing was done: {path} {how} since this call was judged; read it again")
+
+
 class Spot:
     """A place in the workspace: an open parent directory and a name in it, which need not exist."""
 
-    __slots__ = ("directory", "name", "path")
+    __slots__ = ("directory", "name", "path", "seen")
 
-    def __init__(self, directory: int, name: str, path: str) -> None:
+    def __init__(self, directory: int, name: str, path: str, seen: Seen | None = None) -> None:
         self.directory = directory
         self.name = name
         self.path = path
+        self.seen = seen
 
     def stat(self) -> os.stat_result | None:
         """What is there, itself and not what a link points to; None if nothing is."""
@@ -56,10 +67,13 @@ class Spot:
             fd = os.open(self.name, os.O_RDONLY | _FILE, dir_fd=self.directory)
         except OSError as error:
             raise self.trouble(error) from error
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISREG(mode):
+        found = os.fstat(fd)
+        mode = found.st_mode
+        if stat.S_ISREG(mode) and self._is_judged(version_of(found)):
             return fd
         os.close(fd)
+        if stat.S_ISREG(mode):
+            raise PathChanged(self.path, "has changed")
         if stat.S_ISDIR(mode):
             raise ToolError(f"{self.path} is a directory; use list_files to see what is in it")
         raise ToolError(f"{self.path} is not a regular file but {_kind(mode)}")
@@ -70,6 +84,10 @@ class Spot:
             return os.open(self.name, DIRECTORY, dir_fd=self.directory)
         except OSError as error:
             raise self.trouble(error) from error
+
+    def _is_judged(self, version: Version) -> bool:
+        """Whether a file is the one that was judged, or was written meanwhile by another call."""
+        return self.seen is None or version == self.seen.version or version in _written
 
     def trouble(self, error: OSError) -> ToolError:
         """What an error of the system means for this path."""
@@ -110,23 +128,58 @@ class Workspace:
 
     @contextmanager
     def at(
-        self, path: str, *, write: bool = False, make_parents: bool = False
+        self,
+        path: str,
+        *,
+        write: bool = False,
+        make_parents: bool = False,
+        follow: bool = True,
+        judged: Sequence[Target] = (),
     ) -> Generator[Spot, None, None]:
-        """The place a path leads to, links resolved; with `write`, read-only places are refused."""
+        """The place a path leads to, links resolved; with `write`, read-only places are refused.
+
+        Without `follow` a link at its end is refused. If the call was `judged`, it is that place or none.
+        """
         if self._given_hidden:  # one that was made since the last look may be a link
             self._hidden = self._known_hidden.union(
                 self._given_hidden, map(os.path.realpath, self._given_hidden)
             )
         trail = _Trail(self.root)
         try:
-            name = self._walk(trail, path, make_parents=make_parents)
-            found = "/".join([*trail.names, name]) if name != "." else "/".join(trail.names) or "."
+            rest = self._walk(trail, path, make_parents=make_parents, follow=follow)
+            found = "/".join([*trail.names, *rest]) or "."
             self._check(found, write=write)
-            spot = Spot(trail.fds[-1], name, found)
+            if judged:
+                self._compare(path, found, judged)
+                if rest:
+                    _compare_directory(path, None if rest[1:] else trail.fds[-1], judged[-1].seen)
+            for part in rest[:-1]:
+                trail.make(part, path)
+                trail.enter(part, path)
+            spot = Spot(trail.fds[-1], rest[-1] if rest else ".", found, judged[-1].seen if judged else None)
             self._check_content(path, spot)
             yield spot
         finally:
             trail.close()
+
+    def look(self, path: str) -> Target | None:
+        """What a path leads to now, for whoever judges a call; None for one that all tools refuse."""
+        if len(path) > LONGEST or "\0" in path:
+            return None
+        return look(os.path.join(self.root, path))
+
+    def inside(self, target: Target) -> str | None:
+        """Where a target is, relative to the root; None outside."""
+        root = str(self.root)
+        return os.path.relpath(target.path, root) if is_beneath(target.path, root) else None
+
+    def bind(self, run: object | None, call_id: str, path: str, target: Target) -> None:
+        """Let a call touch what its path was judged by, and nothing else."""
+        remember(run, call_id, os.path.join(self.root, path), target)
+
+    def judged(self, ctx: ToolContext, path: str) -> list[Target]:
+        """What a call was judged by, if it was."""
+        return take(ctx.call_id, os.path.join(self.root, path))
 
     def directory(self, path: str) -> str:
         """The absolute path of a directory, as a command's working directory."""
@@ -151,6 +204,10 @@ class Workspace:
         """The components of a path relative to the root; an absolute one must name the workspace."""
         if "\0" in path:
             raise PathRefused("a path cannot contain a NUL character")
+        if len(path) > LONGEST:
+            raise PathRefused(
+                f"a path cannot have more than {LONGEST:,} characters, and this has {len(path):,}"
+            )
         if os.path.isabs(path):
             for base in (str(self.root), self._given):
                 if is_beneath(os.path.normpath(path), base) and is_beneath(path, base):
@@ -163,33 +220,36 @@ class Workspace:
                 )
         return [part for part in path.split("/") if part not in ("", ".")]
 
-    def _walk(self, trail: "_Trail", path: str, *, make_parents: bool) -> str:
-        """Open directories along the path until the last name is left, and return it."""
+    def _walk(self, trail: "_Trail", path: str, *, make_parents: bool, follow: bool) -> list[str]:
+        """Open directories along the path, and return the names left: the last one after those to be made."""
         waiting = self.parts(path)
+        rest: list[str] = []
         links = 0
         while waiting:
             part = waiting.pop(0)
             if part == "..":
-                if not trail.names:
+                if not trail.names and not rest:
                     raise PathRefused(f"{path} leads out of the workspace {self.root}; use a path inside it")
-                trail.leave()
+                rest.pop() if rest else trail.leave()
                 continue
-            found = trail.look(part, path)
+            found = None if rest else trail.look(part, path)
             if found is not None and stat.S_ISLNK(found):
                 links += 1
                 if links > MAX_LINKS:
                     raise ToolError(f"{path} goes through too many symbolic links")
+                if not waiting and not follow:
+                    raise ToolError(
+                        f"{path} is a symbolic link, not a file; "
+                        "name the file it points to, or use rm in bash"
+                    )
                 waiting = self._follow(trail, part, path) + waiting
-                continue
-            if not waiting:
-                return part
-            if found is None:
-                if not make_parents:
-                    raise ToolError(f"{path} does not exist: there is no {'/'.join([*trail.names, part])}")
-                self._check("/".join([*trail.names, part]), write=True)
-                trail.make(part, path)
-            trail.enter(part, path)
-        return "."
+            elif found is None and waiting and not make_parents:
+                raise ToolError(f"{path} does not exist: there is no {'/'.join([*trail.names, part])}")
+            elif found is None or not waiting:
+                rest.append(part)
+            else:
+                trail.enter(part, path)
+        return rest
 
     def _follow(self, trail: "_Trail", part: str, path: str) -> list[str]:
         try:
@@ -204,6 +264,12 @@ class Workspace:
             raise PathRefused(f"{path} is a symbolic link out of the workspace {self.root}") from None
         trail.restart()
         return pieces
+
+    def _compare(self, path: str, found: str, judged: Sequence[Target]) -> None:
+        """Refuse a place that is not where every judge was led."""
+        real = os.path.normpath(os.path.join(self.root, found))
+        if any(target.path != real for target in judged):
+            raise PathChanged(path, "has come to lead somewhere else")
 
     def _check_content(self, asked: str, spot: Spot) -> None:
         """Refuse a file with credentials, also one that only a link names so; a new one may be made."""
@@ -272,6 +338,14 @@ class _Trail:
             os.close(fd)
 
 
+def _compare_directory(path: str, directory: int | None, seen: Seen | None) -> None:
+    """Refuse a place that is in another directory than the one that was seen; None if that is missing."""
+    if seen is not None and seen.directory is not None:
+        now = None if directory is None else os.fstat(directory)
+        if now is None or seen.directory != (now.st_dev, now.st_ino):
+            raise PathChanged(path, "has come to be in another directory")
+
+
 def as_tuple(name: str, values: Iterable[T]) -> tuple[T, ...]:
     """The values of an option that takes several; a single text would silently be taken letter by letter."""
     if isinstance(values, str | bytes | os.PathLike):
@@ -290,6 +364,16 @@ class _PathLock:
 
 _locks: "weakref.WeakValueDictionary[Any, _PathLock]" = weakref.WeakValueDictionary()
 _guard = threading.Lock()
+_written: dict[Version, None] = {}
+"""What tools of this process wrote last: calls of one turn are judged before any of them runs."""
+
+
+def note_written(version: Version) -> None:
+    """Let calls that were judged before go on with this file."""
+    with _guard:
+        _written[version] = None
+        if len(_written) > _MOST_WRITTEN:
+            del _written[next(iter(_written))]
 
 
 @contextmanager

@@ -8,10 +8,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from swink.messages import Text
+from swink.targets import version_of
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.edits import Edit, apply_edits
 from swink.tools.text import Encoding, describe_binary, detect, hash_content, make_printable
-from swink.tools.workspace import PathRefused, Spot, Workspace, lock_spot
+from swink.tools.workspace import Spot, Workspace, lock_spot, note_written
 
 MAX_CHANGED = 64 << 20
 """Bytes of the largest file that is edited or replaced; past it a stream editor is the better tool."""
@@ -39,14 +40,15 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             path: The file, relative to the workspace.
             content: The whole new content.
         """
-        with workspace.at(path, write=True, make_parents=True) as spot, lock_spot(spot):
-            old = _read(spot)
+        judged = workspace.judged(ctx, path)
+        with workspace.at(path, write=True, make_parents=True, judged=judged) as spot, lock_spot(spot):
+            before, old = _read(spot)
             _expect(spot, old, expected_hash)
             encoding = Encoding()
             if old is not None and (kept := detect(old)) is not None and kept.bom:
                 encoding = kept
             new = _encode(content, encoding, spot)
-            _replace(spot, new, old, ctx)
+            _replace(spot, new, before, ctx)
             done = "created" if old is None else "replaced"
             return _build_result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
 
@@ -62,8 +64,9 @@ def write_tools(workspace: Workspace) -> list[Tool]:
             path: The file, relative to the workspace.
             edits: What to replace with what.
         """
-        with workspace.at(path, write=True) as spot, lock_spot(spot):
-            old = _read(spot)
+        judged = workspace.judged(ctx, path)
+        with workspace.at(path, write=True, judged=judged) as spot, lock_spot(spot):
+            before, old = _read(spot)
             if old is None:
                 raise ToolError(f"{spot.path} does not exist; use write_file to create it")
             _expect(spot, old, expected_hash)
@@ -72,7 +75,7 @@ def write_tools(workspace: Workspace) -> list[Tool]:
                 raise ToolError(f"{spot.path} is {describe_binary(old)}, not text")
             applied = apply_edits(encoding.decode(old), edits)
             new = _encode(applied.text, encoding, spot)
-            _replace(spot, new, old, ctx)
+            _replace(spot, new, before, ctx)
             where = ", ".join(map(str, applied.lines[:20])) + (", …" if len(applied.lines) > 20 else "")
             count = len(applied.lines)
             return _build_result(
@@ -89,15 +92,15 @@ def write_tools(workspace: Workspace) -> list[Tool]:
         Args:
             path: The file, relative to the workspace.
         """
-        _refuse_link(workspace, path)
-        with workspace.at(path, write=True) as spot, lock_spot(spot):
-            before = spot.stat()
-            if before is not None and stat.S_ISDIR(before.st_mode):
+        judged = workspace.judged(ctx, path)
+        with workspace.at(path, write=True, follow=False, judged=judged) as spot, lock_spot(spot):
+            found = spot.stat()
+            if found is not None and stat.S_ISDIR(found.st_mode):
                 raise ToolError(
                     f"{spot.path} is a directory, and only files are deleted; use rmdir or rm -r in bash"
                 )
-            old = _read(spot)
-            if old is None:
+            before, old = _read(spot)
+            if before is None or old is None:
                 raise ToolError(f"{spot.path} does not exist")
             _expect(spot, old, expected_hash)
             _remove(spot, before, ctx)
@@ -115,25 +118,7 @@ def write_tools(workspace: Workspace) -> list[Tool]:
     return [write_file, edit_file, delete_file]
 
 
-def _refuse_link(workspace: Workspace, path: str) -> None:
-    """Other tools follow links, but a call that names a link does not ask to delete the link's target."""
-    above, name = os.path.split(path.rstrip("/"))
-    with suppress(PathRefused), workspace.at(above or ".") as spot:
-        directory = spot.open_directory()
-        try:
-            found = os.stat(name or ".", dir_fd=directory, follow_symlinks=False)
-        except OSError:
-            return  # the lookup that follows reports what is wrong
-        finally:
-            os.close(directory)
-        if stat.S_ISLNK(found.st_mode):
-            raise ToolError(
-                f"{path} is a symbolic link, and only files are deleted; "
-                "name the file it points to, or use rm in bash"
-            )
-
-
-def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None:
+def _remove(spot: Spot, before: os.stat_result, ctx: ToolContext) -> None:
     """Rename the file before deleting it, so that a file put in its place meanwhile is not deleted."""
     if ctx.cancelled:
         raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was deleted")
@@ -143,9 +128,7 @@ def _remove(spot: Spot, before: os.stat_result | None, ctx: ToolContext) -> None
         taken = os.stat(temporary, dir_fd=spot.directory, follow_symlinks=False)
         if _changed(before, taken):
             _put_back(spot, temporary)
-            raise ToolError(
-                f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again"
-            )
+            raise _somebody_else(spot)
         os.unlink(temporary, dir_fd=spot.directory)
         os.fsync(spot.directory)
     except OSError as error:
@@ -170,18 +153,19 @@ def _choose_temporary(spot: Spot) -> str:
     return f".{name}.{os.urandom(4).hex()}.tmp"
 
 
-def _read(spot: Spot) -> bytes | None:
-    """What is in the file; None if there is none."""
+def _read(spot: Spot) -> tuple[os.stat_result, bytes] | tuple[None, None]:
+    """The file as it was when it was read, and what is in it; None if there is none."""
     if spot.stat() is None:
-        return None
+        return None, None
     with os.fdopen(spot.open_file(), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
+        before = os.fstat(file.fileno())
+        size = before.st_size
         if size > MAX_CHANGED:
             raise ToolError(
                 f"{spot.path} has {size:,} bytes, too many to change here (at most {MAX_CHANGED:,}); "
                 "use sed in bash"
             )
-        return file.read()
+        return before, file.read()
 
 
 def _expect(spot: Spot, old: bytes | None, expected: str | None) -> None:
@@ -206,36 +190,34 @@ def _encode(text: str, encoding: Encoding, spot: Spot) -> bytes:
         ) from error
 
 
-def _replace(spot: Spot, new: bytes, old: bytes | None, ctx: ToolContext) -> None:
+def _replace(spot: Spot, new: bytes, before: os.stat_result | None, ctx: ToolContext) -> None:
     """Write the new content beside the file, flush it to disk and rename it over the file, mode kept."""
-    before = spot.stat()
-    if before is not None and not stat.S_ISREG(before.st_mode):
-        raise ToolError(f"{spot.path} is not a regular file")
     temporary = _choose_temporary(spot)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=spot.directory)
     except OSError as error:
         raise spot.trouble(error) from error
-    try:
-        with os.fdopen(fd, "wb") as file:
+    with os.fdopen(fd, "wb") as file:
+        try:
             file.write(new)
             file.flush()
             if before is not None:
                 _keep_attributes(fd, before)
             os.fsync(fd)
-        if ctx.cancelled:
-            raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was replaced")
-        if _changed(before, spot.stat()):
-            raise ToolError(
-                f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again"
-            )
-        os.rename(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
-    except BaseException as error:
-        os.unlink(temporary, dir_fd=spot.directory)
-        if isinstance(error, OSError):
-            raise spot.trouble(error) from error
-        raise
+            if ctx.cancelled:
+                raise ToolError(
+                    f"nothing was changed: the call was cancelled before {spot.path} was replaced"
+                )
+            if _changed(before, spot.stat()):
+                raise _somebody_else(spot)
+            os.rename(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+        except BaseException as error:
+            os.unlink(temporary, dir_fd=spot.directory)
+            if isinstance(error, OSError):
+                raise spot.trouble(error) from error
+            raise
+        note_written(version_of(os.fstat(fd)))
     os.fsync(spot.directory)
 
 
@@ -251,6 +233,12 @@ def _changed(before: os.stat_result | None, now: os.stat_result | None) -> bool:
     if before is None or now is None:
         return before is not now
     return (before.st_ino, before.st_mtime_ns, before.st_size) != (now.st_ino, now.st_mtime_ns, now.st_size)
+
+
+def _somebody_else(spot: Spot) -> ToolError:
+    return ToolError(
+        f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again"
+    )
 
 
 def _build_result(spot: Spot, old: bytes | None, new: bytes, text: str) -> ToolResult:

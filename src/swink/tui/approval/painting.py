@@ -31,6 +31,8 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
             continue
         if name != hidden:
             yield from _argument(name, value, width)
+    if question.leads_to and preview is None:
+        yield from text_rows(f"the path leads to {question.leads_to}", width, "warning")
     if not request.arguments:
         yield from text_rows("without arguments", width, "notice")
 
