@@ -20,6 +20,7 @@ from swink.assistant.permissions import Permissions
 from swink.assistant.previews import preview
 from swink.assistant.rulebook import RuleBook
 from swink.assistant.rules import parse_rule
+from swink.cli.asking import format_question
 from swink.policies import PathGuard
 from swink.policy import ApprovalRequest, PolicyContext, RunKey
 from swink.testing import ScriptedModel
@@ -143,6 +144,15 @@ async def test_a_question_about_reading_names_the_file_too(root: Path):
     seen, ask = answering(Refuse())
     await run(root, permissions(root, "on", ask=ask), ("read_file", {"path": "notes.md"}))
     assert seen[0].leads_to == "/etc/passwd (link)"
+
+
+async def test_the_terminal_names_the_file_as_well(root: Path):
+    relink(root / "notes.md", ".mcp.json")
+    seen, ask = answering(Refuse())
+    asked = permissions(root, "on", ask=ask)
+    await run(root, asked, ("read_file", {"path": "notes.md"}), edit("notes.md"))
+    assert "swink: the path leads to .mcp.json (link)" in format_question(seen[0])
+    assert "swink: it changes notes.md → .mcp.json (link): +1 -1" in format_question(seen[1])
 
 
 async def test_nobody_is_asked_to_delete_a_link_which_the_tool_leaves_alone(root: Path):
@@ -287,6 +297,12 @@ async def test_no_path_is_too_long_for_a_denial(root: Path, path: str):
     said = await run(root, permissions(root, "off", "deny write_file(src/**)"), write(path))
     assert "more than 4,096 characters" in said[0]
     assert (root / "src/a.md").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("path", ["SRC/a.md", "Src/A.MD", "sRc/deep/x"])
+async def test_a_denial_holds_for_a_file_in_other_letters(root: Path, path: str):
+    said = await run(root, permissions(root, "off", "deny write_file(src/**)"), write(path))
+    assert "the user's rule: deny write_file(src/**)" in said[0]
 
 
 async def test_a_person_who_writes_another_path_means_that_one(root: Path):

@@ -272,3 +272,13 @@ def test_a_secret_place_of_a_home_that_is_made_later_is_not_touched(
     (root / ".ssh/config").write_text("CANARY")
     with pytest.raises(PathRefused, match="holds secrets"):
         read(workspace, ".ssh/config")
+
+
+def test_a_system_without_handles_of_directories_is_named_with_the_remedy(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    workspace = Workspace(root)
+    root.rename(root.with_name("moved"))  # where there are no handles, a directory cannot be opened at all
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    with pytest.raises(ToolError, match="use WSL on Windows"), workspace.at("file.txt"):
+        pass

@@ -137,6 +137,12 @@ async def test_long_texts_are_laid_out_whole():
     assert text_of(rows[2], 80).startswith("┆ xxx")
 
 
+async def test_a_path_through_a_link_is_shown_with_the_file_it_leads_to():
+    call = request("read_file", {"path": "notes.md"})
+    rows = [text_of(row, 60).strip() for row in rows_of(Question(call, leads_to=".envrc (link)"), 60)]
+    assert rows == ["path notes.md", "the path leads to .envrc (link)"]
+
+
 async def test_an_argument_the_diff_shows_is_shown_raw_when_wanted():
     change = Preview("changes a: +1 -1", "0", diff("a", "a\n", "b\n"), "a\n", "b\n", can_review=True)
     call = request("write_file", {"path": "a", "content": "b\n", "expected_hash": "12"})

@@ -13,6 +13,7 @@ understood it is enough that the words stand in it.
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -160,12 +161,16 @@ def _speaks_of_all(rule: Rule, call: Call) -> bool:
 
 
 def _matches_path(rule: Rule, call: Call) -> bool:
-    return (
-        rule.tool == call.name != BASH
-        and rule.pattern is not None
-        and call.path is not None
-        and _glob(rule.pattern).fullmatch(call.path) is not None
-    )
+    if rule.tool != call.name or call.name == BASH or rule.pattern is None or call.path is None:
+        return False
+    pattern, path = rule.pattern, call.path
+    if rule.verdict == "deny":  # on many systems other letters name the same file
+        pattern, path = _fold(pattern), _fold(path)
+    return _glob(pattern).fullmatch(path) is not None
+
+
+def _fold(path: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def _covers(rule: Rule, command: SimpleCommand) -> bool:

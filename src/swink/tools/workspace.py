@@ -295,6 +295,10 @@ class _Trail:
         try:
             self.fds = [os.open(root, DIRECTORY)]
         except OSError as error:
+            if os.open not in os.supports_dir_fd:
+                raise ToolError(
+                    "file tools need handles of directories, which this system lacks; use WSL on Windows"
+                ) from error
             raise ToolError(f"the workspace {root} cannot be opened: {error.strerror}") from error
 
     def look(self, part: str, path: str) -> int | None:
