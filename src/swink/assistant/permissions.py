@@ -36,7 +36,7 @@ from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
 from swink.assistant.rules import BASH, Call, Rule
 from swink.keys.store import KeyStoreError
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
-from swink.targets import Target
+from swink.system.targets import Target
 from swink.threads import in_thread
 from swink.tool import InvalidArguments, Tool
 from swink.tools.obeyed import is_obeyed

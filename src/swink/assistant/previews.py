@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from swink.redact import secret_spans
 from swink.redact.shown import escape_invisible, show_arguments
-from swink.targets import Target
+from swink.system.targets import Target
 from swink.tool import ToolError
 from swink.tools.edits import Edit, apply_edits
 from swink.tools.obeyed import warn_if_obeyed

@@ -26,7 +26,7 @@ from swink.messages import ToolCall
 from swink.policies.inputs import texts_of
 from swink.policies.spellings import Kind, is_explicit, kind_of, parts_of, spellings_of
 from swink.policy import CallVerdict, Policy, PolicyContext, Skip
-from swink.targets import LONGEST, Target, remember, resolve
+from swink.system.targets import LONGEST, Target, remember, resolve
 from swink.threads import in_thread
 
 _AT_ONCE, _EACH = 20_000, 200

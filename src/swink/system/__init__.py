@@ -1,1 +1,1 @@
-"""The operating system: where programs come from, and how they are started. Nothing of agents."""
+"""The operating system: where programs come from, how they are started, what paths lead to. Nothing of agents."""

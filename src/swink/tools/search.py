@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from swink.messages import Text
 from swink.system.programs import ProgramChanged, find_program
-from swink.targets import Target
+from swink.system.targets import Target
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.credentials import is_known_place, is_unsuspicious
 from swink.tools.ignore import compile_glob

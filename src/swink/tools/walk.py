@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from swink.targets import Target
+from swink.system.targets import Target
 from swink.tool import ToolContext, ToolError
 from swink.tools.ignore import MAX_COMPLEX, IgnoreFile
 from swink.tools.logs import warn_once

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
+from swink.system.targets import LONGEST, Seen, Target, Version, look, remember, take, version_of, was_written
 from swink.system.writable import Writable
-from swink.targets import LONGEST, Seen, Target, Version, look, remember, take, version_of
 from swink.tool import ToolContext, ToolError
 from swink.tools.credentials import Readable, explain_refusal, holds_credentials, suspect
 from swink.tools.secrets import list_secret_paths
@@ -25,7 +25,6 @@ from swink.tools.view import is_beneath
 T = TypeVar("T")
 
 MAX_LINKS = 40
-_MOST_WRITTEN = 1_000
 DIRECTORY = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
@@ -87,7 +86,7 @@ class Spot:
 
     def _is_judged(self, version: Version) -> bool:
         """Whether a file is the one that was judged, or was written meanwhile by another call."""
-        return self.seen is None or version == self.seen.version or version in _written
+        return self.seen is None or version == self.seen.version or was_written(version)
 
     def trouble(self, error: OSError) -> ToolError:
         """What an error of the system means for this path."""
@@ -368,16 +367,6 @@ class _PathLock:
 
 _locks: "weakref.WeakValueDictionary[Any, _PathLock]" = weakref.WeakValueDictionary()
 _guard = threading.Lock()
-_written: dict[Version, None] = {}
-"""What tools of this process wrote last: calls of one turn are judged before any of them runs."""
-
-
-def note_written(version: Version) -> None:
-    """Let calls that were judged before go on with this file."""
-    with _guard:
-        _written[version] = None
-        if len(_written) > _MOST_WRITTEN:
-            del _written[next(iter(_written))]
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from swink.messages import Text
-from swink.targets import version_of
+from swink.system.targets import note_written, version_of
 from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.edits import Edit, apply_edits
 from swink.tools.text import Encoding, describe_binary, detect, hash_content, make_printable
-from swink.tools.workspace import Spot, Workspace, lock_spot, note_written
+from swink.tools.workspace import Spot, Workspace, lock_spot
 
 MAX_CHANGED = 64 << 20
 """Bytes of the largest file that is edited or replaced; past it a stream editor is the better tool."""

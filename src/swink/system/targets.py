@@ -15,6 +15,7 @@ from msgspec import Struct
 LONGEST = 4_096
 """Characters of the longest path that is looked at: no system takes a longer one."""
 _TIMES = 100
+_MOST_WRITTEN = 1_000
 
 Version = tuple[int, int, int, int, int]
 """Device, inode, size, and when content and inode changed: no two contents of a file have the same."""
@@ -76,6 +77,19 @@ def take(call_id: str, path: str) -> list[Target]:
     return []
 
 
+def note_written(version: Version) -> None:
+    """Let calls that were judged before go on with a file that another call wrote."""
+    with _guard:
+        _written[version] = None
+        if len(_written) > _MOST_WRITTEN:
+            del _written[next(iter(_written))]
+
+
+def was_written(version: Version) -> bool:
+    """Whether a tool of this process wrote the file as it is."""
+    return version in _written
+
+
 def _find(path: str) -> os.stat_result | None:
     with suppress(OSError):
         return os.stat(path, follow_symlinks=False)
@@ -84,4 +98,6 @@ def _find(path: str) -> os.stat_result | None:
 
 _judged: WeakKeyDictionary[object, dict[tuple[str, str], list[Target]]] = WeakKeyDictionary()
 """For each run, what its calls were judged by; an entry that no tool takes ends with the run."""
+_written: dict[Version, None] = {}
+"""What tools wrote last: calls of one turn are judged before any of them runs."""
 _guard = threading.Lock()
