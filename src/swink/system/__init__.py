@@ -1,1 +1,1 @@
-"""The operating system: where programs come from, how they are started, what paths lead to. Nothing of agents."""
+"""The operating system: how programs are found and started, and what paths lead to. Nothing of agents."""
