@@ -233,6 +233,8 @@ class Policy:
     """
 
     fail_closed: bool = False
+    for_sub_agents: bool = True
+    """Whether it holds for the sub-agents of an assistant too. False for what keeps one conversation."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -1,9 +1,10 @@
 """Where a command works: -C, the tools of a directory, trust, and commands of the user's own."""
 
 import json
+import time
 
 import pytest
-from command_line import Call, Place, Provider, Screen
+from command_line import STALL, Call, Place, Provider, Screen
 
 from swink.cli.arguments import parse_arguments
 from swink.cli.screen import why_plain
@@ -64,6 +65,63 @@ def test_the_plain_chat_asks_for_trust_once_and_runs_commands_of_the_users_own(
     screen.type("/quit\n")
     assert screen.end() == 0
     assert "Do you trust" not in screen.text
+
+
+def test_max_turns_bounds_a_run_and_its_sub_agents_together(place: Place, provider: Provider):
+    place.write("main.py", "print(42)\n")
+    provider.replies = [
+        [Call("task", task="Look.")],
+        *[[Call("read_file", path="main.py", offset=number + 1)] for number in range(40)],
+    ]
+    done = place.swink(
+        "run", "--coding", "--max-turns", "3", "--approve", "off", "-m", "openai:m", "Go", env=provider.env
+    )
+    assert done.code == 1
+    assert "max turns: 3 of 3 model calls made" in done.err
+    assert len(provider.requests) == 3
+
+
+def test_the_limits_and_options_of_a_run_reach_its_sub_agents(place: Place, provider: Provider):
+    place.write("main.py", "print(42)\n")
+    read = Call("read_file", path="main.py")
+    provider.replies = [[Call("task", task="Look.")], [read], [STALL]]
+    began = time.monotonic()
+    done = place.swink(
+        *(
+            "run",
+            "--coding",
+            "--deadline",
+            "2",
+            "--approve",
+            "off",
+            "-m",
+            "openai:gpt-5",
+            "--max-tokens",
+            "77",
+        ),
+        *("--thinking", "low", "Go"),
+        env=provider.env,
+    )
+    assert done.code == 1
+    assert "deadline" in done.err
+    assert time.monotonic() - began < 20
+    assert len(provider.requests) == 3
+    for name in ("max_tokens", "max_completion_tokens", "reasoning_effort"):
+        assert len({request.get(name) for request in provider.requests}) == 1
+    assert 77 in provider.requests[2].values()
+    assert "print(42)" in provider.requests[2]["messages"][-1]["content"]  # nobody had to approve it
+
+
+def test_a_sub_agent_is_stopped_before_it_exceeds_the_budget(place: Place, provider: Provider):
+    place.write("main.py", "print(42)\n")
+    provider.replies = [[Call("task", task="Look. " + "word " * 20_000)], ["Too dear."]]
+    done = place.swink(
+        *("run", "--coding", "--budget", "0.03", "--approve", "off", "-m", "openai:gpt-5", "Go"),
+        env=provider.env,
+    )
+    assert done.out == "Too dear.\n"
+    assert "'task' was stopped: budget" in provider.requests[1]["messages"][-1]["content"]
+    assert len(provider.requests) == 2
 
 
 @pytest.mark.parametrize(

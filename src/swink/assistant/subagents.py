@@ -4,7 +4,8 @@
     task      has the tools of the assistant
 
 Each call gets a new agent with the assistant's model and approvals; its events are the call's updates, and
-what it spends is charged to the assistant.
+what it spends is charged to the assistant. The assistant's policies hold for it, and for every agent that is
+started inside the run: those objects themselves, so that limits count all of them together.
 """
 
 import time
@@ -15,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
-from swink.messages import ToolResult
+from swink.messages import ToolCall, ToolResult
+from swink.policy import Policy, PolicyContext, enclosing
 from swink.teams.delegate import agent_tool
 from swink.tool import Tool, ToolContext, ToolError
 
@@ -37,6 +39,21 @@ PROMPTS: dict[Kind, str] = {
     "it, and report what you did, what you found and what is left. Be brief: your report is all "
     "that the other agent sees.",
 }
+
+
+class HoldBelow(Policy):
+    """Makes policies of an agent hold for the agents that its calls start, at any depth."""
+
+    fail_closed = True
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self._policies = tuple([policy for policy in policies if policy.for_sub_agents])
+
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
+        """Add them to those that bind whatever is started here; also in a turn that is taken up later."""
+        held = enclosing.get()
+        if added := [policy for policy in self._policies if not any(policy is one for one in held)]:
+            enclosing.set((*held, *added))
 
 
 class SubAgent(Struct, frozen=True):

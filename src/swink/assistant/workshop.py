@@ -21,7 +21,7 @@ from swink.assistant.prompts import Surroundings, find_git, is_small, look_aroun
 from swink.assistant.questions import FillIn, question_tools
 from swink.assistant.servers import Servers, find_servers
 from swink.assistant.settings import UserSettings
-from swink.assistant.subagents import PROMPTS, Kind, SubAgents
+from swink.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
 from swink.assistant.trust import Trust, find_project
 from swink.catalog import with_limits
 from swink.checkpoint import placeholders
@@ -114,7 +114,10 @@ class Workshop:
         policies: Sequence[Policy] = (),
         stream_fn: StreamFn | None = None,
     ) -> Agent:
-        """An agent that works here; every call is put to `approve`, whose word may change later."""
+        """An agent that works here; every call is put to `approve`, whose word may change later.
+
+        The policies hold for its sub-agents too, and limits count all of them together.
+        """
         self._terms = _Terms(approve, approval_mode, options, stream_fn)
         self.agent = Agent(
             model,
@@ -122,7 +125,7 @@ class Workshop:
             tools=[*tools, self, *_gone(session, tools)],
             session=session,
             options=options,
-            policies=policies,
+            policies=[HoldBelow(policies), *policies] if policies else (),
             approve=approve,
             approval_mode=approval_mode,
             # What a small model writes as a summary loses more than a window that is cut.

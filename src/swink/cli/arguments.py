@@ -142,7 +142,7 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
         "(default: approve in config.toml, else smart)",
     )
     parser.add_argument(
-        "--max-turns", metavar="N", type=count, help="at most so many replies of the model in a run"
+        "--max-turns", metavar="N", type=count, help="at most so many requests in a run, sub-agents included"
     )
     parser.add_argument("--budget", metavar="DOLLARS", type=amount, help="stop before a run costs more")
     parser.add_argument("--thinking", choices=_THINKING, help="how hard the model thinks")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from swink import observer
 from swink.checks import check_type
 from swink.codec import to_builtins
 from swink.errors import AgentError, InvalidInput
@@ -33,6 +34,8 @@ class BrokenLog(AgentError):
 
 class AuditLogger(Policy):
     """One line per turn and per run, however it ended: model, calls with arguments, results, usage, cost.
+
+    Lines of a sub-agent, or of a member of a team, have its name as `agent`.
 
     Secrets are redacted, texts are cut to `max_text` characters. With a `key` only its holder can write lines
     that verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it
@@ -88,7 +91,7 @@ class AuditLogger(Policy):
         cost = None if ctx.cost is None else ctx.cost.total
         usage = to_builtins(ctx.usage)
         end: dict[str, Any] = {"event": "end", "turns": ctx.turn, "usage": usage, "cost": cost}
-        end |= {"stop_reason": ending.stop_reason, "reason": ending.reason, "error": ending.error}
+        end |= {"stop_reason": ending.stop_reason, "reason": ending.reason, "error": ending.error} | _agent()
         records = [end]
         if ending.turn is not None and ctx.run is not None and self._turns.get(ctx.run, 0) < ctx.turn:
             records = [self._turn(ctx, ending.turn, _before(ctx.messages, ending.turn.message)), end]
@@ -150,7 +153,8 @@ class AuditLogger(Policy):
             "usage": to_builtins(message.usage),
             "cost": None if message.cost is None else message.cost.total,
         }
-        return record | ({"error": self._cut(message.error_message or "")} if message.failed else {})
+        failure = {"error": self._cut(message.error_message or "")} if message.failed else {}
+        return record | failure | _agent()
 
     def _call(self, call: ToolCall, result: ToolResultMessage | None) -> dict[str, Any]:
         record: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
@@ -164,6 +168,12 @@ class AuditLogger(Policy):
     def _cut(self, text: str) -> str:
         more = len(text) - self.max_text
         return text if more <= 0 else f"{text[: self.max_text]}[… {more} more characters]"
+
+
+def _agent() -> dict[str, str]:
+    """Whose record it is, for those of a sub-agent or of a member of a team."""
+    name = observer.agent_name.get()
+    return {} if name is None else {"agent": clean(name)}
 
 
 async def _take(written: "asyncio.Future[Outcome[Head]]") -> None:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from swink import catalog
 from swink.checks import check_word
 from swink.errors import InvalidInput
-from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, Usage
+from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, ToolCall, Usage
 from swink.policies.inputs import check_flag, check_number
 from swink.policies.scope import current_task
 from swink.policy import Ending, Policy, PolicyContext, RetryVerdict, RunKey, Stop, Turn, enclosing
@@ -125,6 +125,10 @@ class Budget(Policy):
         if ctx.attempt is not None and row.asked:
             row.take(ctx.attempt)
         return self._hold(ctx, row)
+
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
+        """Begin to count: a turn that is taken up later begins with its calls, which may start sub-agents."""
+        self._row(ctx)
 
     def pre_commit(self, message: Message) -> None:
         """A reply is there: count what it cost instead of what was held for it."""

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
+from weakref import WeakKeyDictionary
 
 from swink.errors import InvalidInput
 from swink.messages import ToolCall
 from swink.policies.inputs import check_number
-from swink.policy import CallVerdict, Policy, PolicyContext, RetryVerdict, Skip, Stop
+from swink.policy import CallVerdict, Policy, PolicyContext, RetryVerdict, RunKey, Skip, Stop
 from swink.structured import NAME as FINAL_OUTPUT
 
 Pattern = str | re.Pattern[str]
@@ -17,7 +19,8 @@ Pattern = str | re.Pattern[str]
 class MaxTurns(Policy):
     """At most `limit` model calls in a run; a request that is retried, or sent to a fallback, counts again.
 
-    A sub-agent's run has a count of its own.
+    A sub-agent that has this very object counts with the run that started it; one with another object, or
+    none, counts by itself.
 
     >>> agent = Agent(model, policies=[MaxTurns(20)])
     """
@@ -27,15 +30,62 @@ class MaxTurns(Policy):
     def __init__(self, limit: int) -> None:
         check_number("limit", limit, 1, whole=True)
         self.limit = limit
+        self._of_run: WeakKeyDictionary[RunKey, _Calls] = WeakKeyDictionary()
 
     def pre_turn(self, ctx: PolicyContext) -> RetryVerdict:
-        """Stop once the calls are used up."""
-        made = max(ctx.turn, ctx.requests)
+        """Stop once the calls are used up; otherwise the next one is counted before it is made."""
+        made = self._calls(ctx).count(max(ctx.turn, ctx.requests), self.limit)
         return Stop(f"max turns: {made} of {self.limit} model calls made") if made >= self.limit else None
 
     def pre_retry(self, ctx: PolicyContext) -> RetryVerdict:
         """As before a turn."""
         return self.pre_turn(ctx)
+
+    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
+        """Begin to count: a turn that is taken up later begins with its calls, which may start sub-agents."""
+        self._calls(ctx)
+
+    def _calls(self, ctx: PolicyContext) -> "_Calls":
+        """Those of this run; a run seen for the first time is counted with the run it was started in."""
+        known = None if ctx.run is None else self._of_run.get(ctx.run)
+        if known is None:
+            around = next((total for policy, total in _totals.get() if policy is self), None)
+            known = _Calls(around or _Total())
+            if ctx.run is not None:
+                self._of_run[ctx.run] = known
+                _totals.set((*_totals.get(), (self, known.total)))
+        return known
+
+
+class _Total:
+    """Model calls of a run and of those inside it, made or about to be made."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+
+class _Calls:
+    """Model calls of one run, as a part of a total."""
+
+    def __init__(self, total: _Total) -> None:
+        self.total = total
+        self._counted = 0
+
+    def count(self, made: int, limit: int) -> int:
+        """The total, once this run has made so many; below the limit the next call is counted already."""
+        self._add(made - self._counted)
+        so_far = self.total.calls
+        if so_far < limit:
+            self._add(1)
+        return so_far
+
+    def _add(self, calls: int) -> None:
+        self._counted += calls
+        self.total.calls += calls
+
+
+_totals: ContextVar[tuple[tuple[MaxTurns, _Total], ...]] = ContextVar("swink.max_turns", default=())
+"""What the enclosing runs, and this one, count with."""
 
 
 class ToolDenyList(Policy):

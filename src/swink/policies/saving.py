@@ -38,6 +38,8 @@ class Checkpoint(Policy):
     >>> agent = Agent(model, policies=[Checkpoint(store)])
     """
 
+    for_sub_agents = False  # the newest checkpoint counts, and is the assistant's
+
     def __init__(
         self, store: CheckpointStore | Callable[[Data], Awaitable[None] | None], *, timeout: float = 10.0
     ) -> None:

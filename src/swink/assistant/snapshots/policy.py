@@ -55,6 +55,8 @@ class Restored(Struct, frozen=True):
 class Snapshots(Policy):
     """The snapshots of one directory; give it to an agent as a policy, with the keeper of its session."""
 
+    for_sub_agents = False  # the call that starts one is a call of the assistant's, with a snapshot around it
+
     def __init__(
         self,
         root: str | Path,
