@@ -81,6 +81,21 @@ def test_max_turns_bounds_a_run_and_its_sub_agents_together(place: Place, provid
     assert len(provider.requests) == 3
 
 
+def test_max_turns_bounds_the_agents_that_a_tool_starts(place: Place, provider: Provider):
+    place.write(
+        "mine.py",
+        "from swink import Agent\nfrom swink.teams import agent_tool\n"
+        "research = agent_tool(lambda: Agent('openai:m'), 'research', 'Finds out.')\n",
+    )
+    provider.replies = [[Call("research", task="Look.")], [Call("nothing")]]
+    done = place.swink(
+        *("run", "--tool", "mine:research", "--max-turns", "3", "--approve", "off", "-m", "openai:m", "Go"),
+        env=provider.env,
+    )
+    assert done.code == 1
+    assert len(provider.requests) == 3
+
+
 def test_the_limits_and_options_of_a_run_reach_its_sub_agents(place: Place, provider: Provider):
     place.write("main.py", "print(42)\n")
     read = Call("read_file", path="main.py")

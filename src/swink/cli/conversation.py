@@ -81,7 +81,7 @@ def make_agent(
         tools=[*tools, *gone],
         session=session,
         options=options,
-        policies=[*_limits(arguments), *policies],
+        policies=_holding_below([*_limits(arguments), *policies]),
         approve=approver,
         approval_mode=mode,
     )
@@ -135,6 +135,15 @@ def _local() -> StreamFn:
             say_in_passing(f"swink: loading local:{state.model} …")
 
     return LocalStreamFn(progress=show)
+
+
+def _holding_below(policies: list[Policy]) -> list[Policy]:
+    """The policies, and what makes them hold for agents that tools start; a workshop sees to that itself."""
+    if not policies:
+        return []
+    from swink.assistant.subagents import HoldBelow
+
+    return [HoldBelow(policies), *policies]
 
 
 def _limits(arguments: argparse.Namespace) -> list[Policy]:
