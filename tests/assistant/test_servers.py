@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from swink import Agent, ToolCall
+from swink.assistant.brought import Brought, look_at
 from swink.assistant.planning import ReadOnlyTools
 from swink.assistant.questions import Form
 from swink.assistant.servers import Configured, Servers, find_servers
@@ -22,9 +23,9 @@ BARE = Path(__file__).parents[1] / "mcp" / "bare_server.py"
 needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra mcp")
 
 
-def write(project: Path, servers: object) -> Path:
+def write(project: Path, servers: object) -> Brought:
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    return project
+    return look_at(project)
 
 
 def bare(name: str, how: str = "plain") -> StdioServer:
@@ -38,9 +39,9 @@ async def eventually(condition: Callable[[], object]) -> None:
 
 
 def test_a_projects_servers_are_read_only_where_it_is_trusted_and_the_users_win(tmp_path: Path):
-    write(tmp_path, {"files": {"command": "theirs"}, "web": {"url": "https://example.org/mcp"}})
+    theirs = write(tmp_path, {"files": {"command": "theirs"}, "web": {"url": "https://example.org/mcp"}})
     assert find_servers({}, None).servers == ()
-    found = find_servers({"files": {"command": "mine"}}, tmp_path)
+    found = find_servers({"files": {"command": "mine"}}, theirs)
     files, web = found.servers
     assert isinstance(files, StdioServer)
     assert isinstance(web, HttpServer)
@@ -59,7 +60,7 @@ def test_the_users_servers_start_in_the_folder_only_if_they_ask_for_it_and_it_is
         "program": {"command": str(folder / "serve")},
         "other": {"command": "./serve", "cwd": str(elsewhere)},
     }
-    trusted = find_servers(users, folder, folder)
+    trusted = find_servers(users, look_at(folder), folder)
     assert {server.name: (server.command, server.cwd) for server in trusted.servers} == {  # pyright: ignore
         "own": ("x", own_directory("own")),
         "here": ("x", str(folder)),
@@ -79,7 +80,7 @@ def test_a_projects_server_starts_in_the_project_whatever_directory_is_worked_in
     below = tmp_path / "below"
     below.mkdir()
     fields = {"a": {"command": "./serve"}, "b": {"command": "x", "cwd": "below"}}
-    found = find_servers({}, write(tmp_path, fields), below).servers
+    found = find_servers({}, look_at(write(tmp_path, fields)), below).servers
     assert [(server.command, server.cwd) for server in found] == [  # pyright: ignore
         (str(tmp_path / "serve"), str(tmp_path)),
         ("x", str(below)),
@@ -112,7 +113,7 @@ def test_variables_are_replaced_so_that_files_need_hold_no_secret(
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": 7}', '{"files": {"command": "x"}}'])
 def test_a_file_that_cannot_be_read_is_one_notice(tmp_path: Path, text: str):
     (tmp_path / ".mcp.json").write_text(text)
-    found = find_servers({"mine": {"command": "x"}}, tmp_path)
+    found = find_servers({"mine": {"command": "x"}}, look_at(tmp_path))
     assert [server.name for server in found.servers] == ["mine"]
     assert len(found.notices) == 1
     assert ".mcp.json was not read" in found.notices[0]

@@ -135,8 +135,13 @@ async def test_a_budget_counts_the_assistant_and_its_sub_agents_together(project
     assert len(script.calls) <= 5
 
 
-@pytest.mark.parametrize("limit", [MaxTurns(4), Budget(max_tokens=400, reserve=False)])
-async def test_a_turn_that_is_taken_up_later_binds_its_sub_agents_together(project: Path, limit: Policy):
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [(MaxTurns(4), 4), (Budget(max_tokens=400, reserve=False), 5)],  # the last one may begin beside another
+)
+async def test_a_turn_that_is_taken_up_later_binds_its_sub_agents_together(
+    project: Path, limit: Policy, most: int
+):
     calls = [look(number) for number in range(40)]
     script = ScriptedModel([[task(1), task(2)], *calls], usage=Usage(input=90, output=10))
 
@@ -147,7 +152,7 @@ async def test_a_turn_that_is_taken_up_later_binds_its_sub_agents_together(proje
     result = await agent.run("Hi")
     assert result.reason == "approval"
     await agent.run(approvals={pending.call_id: True for pending in result.pending})
-    assert len(script.calls) == 1 + 4
+    assert 4 <= len(script.calls) - 1 <= most
 
 
 async def test_the_audit_log_names_the_sub_agent_that_made_a_call(project: Path, tmp_path: Path):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from swink.assistant.trust import TrustError, answer, find_project, forget, look_up
+from swink.assistant.trust import Trust, TrustError, find_project, forget, look_up
+from swink.assistant.trust import answer as remember
 
 
 @pytest.fixture
@@ -22,6 +23,10 @@ def make(directory: Path, *, git: bool = False) -> Path:
     if git:
         (directory / ".git").mkdir()
     return directory
+
+
+def answer(directory: Path, key: str) -> Trust:
+    return remember(look_up(directory), key)
 
 
 def test_a_folder_is_asked_about_once_and_the_answer_stays(home: Path):
@@ -82,7 +87,7 @@ def test_a_damaged_file_trusts_nothing_and_is_not_overwritten(home: Path, tmp_pa
     with pytest.raises(TrustError, match="no folder is trusted"):
         look_up(project)
     with pytest.raises(TrustError):
-        answer(project, "y")
+        remember(Trust(project, "unasked"), "y")
     assert file.read_text() == '{"/": '
 
 

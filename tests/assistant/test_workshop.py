@@ -13,7 +13,7 @@ from swink import tool
 from swink.assistant.planning import plan_tools
 from swink.assistant.rules import Call, allowed_by, parse_rule
 from swink.assistant.servers import Configured
-from swink.assistant.trust import Trust
+from swink.assistant.trust import Trust, decided, look_up
 from swink.assistant.workshop import Workshop, make_assistant
 from swink.events import MessageUpdate, NestedEvent, ToolExecutionUpdate
 from swink.mcp.serverconfig import StdioServer
@@ -92,7 +92,7 @@ async def test_a_larger_model_taken_later_gets_the_tools(tmp_path: Path):
 
 
 async def opened(directory: Path, *, trusted: bool) -> Workshop:
-    workshop = Workshop(directory, Trust(directory, "trusted" if trusted else "refused"))
+    workshop = Workshop(directory, decided(look_up(directory), trusted))
     await workshop.open()
     return workshop
 

@@ -28,6 +28,7 @@ from typing import Any
 
 from warm import start_of, warm_process
 
+from swink.assistant.brought import look_at
 from swink.cli.arguments import parse_arguments
 
 CACHE = Path(__file__).parents[2] / ".cache" / "swink"
@@ -150,7 +151,8 @@ class Place:
     def trust(self) -> None:
         """Answer beforehand whether the directory is trusted."""
         self.config.mkdir(parents=True, exist_ok=True)
-        known = json.dumps({os.path.realpath(self.here): {"trusted": True}})
+        project = Path(os.path.realpath(self.here))
+        known = json.dumps({str(project): {"trusted": True, "allowed": look_at(project).digests}})
         (self.config / "trust.json").write_text(known, "utf-8")
 
 

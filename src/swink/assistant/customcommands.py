@@ -18,6 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from swink.assistant.brought import COMMANDS, Brought
 from swink.keys.store import config_dir
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
@@ -47,37 +48,45 @@ class CustomCommand(Struct, frozen=True):
         return text if count or not arguments else f"{text}\n\n{arguments}"
 
 
-def read_commands(project: Path | None) -> tuple[dict[str, CustomCommand], list[str]]:
-    """The commands by name, and what was wrong with others; blocking."""
+def read_commands(brought: Brought | None) -> tuple[dict[str, CustomCommand], list[str]]:
+    """The commands of the user and of a trusted project by name, and what was wrong with others; blocking."""
     found: dict[str, CustomCommand] = {}
     notices: list[str] = []
-    places = [] if project is None else [project / ".swink" / "commands"]
-    for place in [*places, config_dir() / "commands"]:
+    theirs = {} if brought is None else brought.texts(COMMANDS, ".md")
+    own: dict[Path, bytes | None] = dict.fromkeys(_own_files(notices))
+    for path, data in [*list(theirs.items())[:_MOST_FILES], *own.items()]:
         try:
-            names = sorted(entry.name for entry in os.scandir(place) if entry.name.endswith(".md"))
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            notices.append(f"{place} was not read: {error.strerror}")
-            continue
-        for name in names[:_MOST_FILES]:
-            try:
-                command = _read(place / name, project if place in places else None)
-            except (OSError, ValueError) as error:
-                notices.append(f"{place / name} is no command: {error}")
-            else:
-                found[command.name] = command
+            command = _parse(path, _read(path) if data is None else data)
+        except (OSError, ValueError) as error:
+            notices.append(f"{path} is no command: {error}")
+        else:
+            found[command.name] = command
     return found, notices
 
 
-def _read(path: Path, project: Path | None) -> CustomCommand:
+def _own_files(notices: list[str]) -> list[Path]:
+    """The user's."""
+    place = config_dir() / "commands"
+    try:
+        names = sorted(entry.name for entry in os.scandir(place) if entry.name.endswith(".md"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        notices.append(f"{place} was not read: {error.strerror}")
+        return []
+    return [place / name for name in names[:_MOST_FILES]]
+
+
+def _read(path: Path) -> bytes:
+    if not path.is_file():
+        raise ValueError("it is not a file")
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES + 1)
+
+
+def _parse(path: Path, data: bytes) -> CustomCommand:
     if not _NAME.fullmatch(path.stem):
         raise ValueError("its name consists of a-z, 0-9, - and _")
-    real = Path(os.path.realpath(path))
-    if not real.is_file() or (project is not None and not real.is_relative_to(project)):
-        raise ValueError("it is not a file of the project")
-    with real.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise ValueError(f"it is longer than {_MOST_BYTES:,} bytes")
     head, text = _split(data.decode("utf-8", "replace").replace("\r\n", "\n"))

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.assistant.brought import SERVERS as PROJECT_FILE
+from swink.assistant.brought import Brought
 from swink.assistant.questions import FillIn
 from swink.assistant.servertools import ServerTools
 from swink.engine.waiting import outlast
@@ -31,10 +33,8 @@ if TYPE_CHECKING:
     from swink.mcp.client import McpServers
     from swink.mcp.serverconfig import Server, StdioServer
 
-PROJECT_FILE = ".mcp.json"
 _USERS_ALONE = ("requires_approval", "trusted")
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
-_MOST_BYTES = 1 << 20
 
 
 class ServerState(Struct, frozen=True):
@@ -57,17 +57,20 @@ class Configured(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_servers(users: Mapping[str, Any], project: Path | None, directory: str | Path = ".") -> Configured:
-    """The servers of the user's settings and of a trusted project, for work in a directory; blocking."""
+def find_servers(
+    users: Mapping[str, Any], brought: Brought | None, directory: str | Path = "."
+) -> Configured:
+    """The servers of the user's settings, and of what a trusted project brings along, for a directory."""
     servers: dict[str, Server] = {}
     sources: dict[str, str] = {}
     notices: list[str] = []
     theirs: Mapping[str, Any] = {}
-    if project is not None:
+    project = None if brought is None else brought.project
+    if brought is not None and (data := brought.data(PROJECT_FILE)) is not None:
         try:
-            theirs = _project_servers(project / PROJECT_FILE)
-        except (OSError, ValueError) as error:
-            notices.append(f"{project / PROJECT_FILE} was not read: {error}")
+            theirs = _project_servers(data)
+        except ValueError as error:
+            notices.append(f"{brought.project / PROJECT_FILE} was not read: {error}")
     if not theirs and not users:
         return Configured(notices=tuple(notices))
     from swink.mcp.serverconfig import StdioServer, servers_from  # most people have no servers
@@ -240,14 +243,10 @@ class Servers:
             await outlast(asyncio.gather(*tasks, return_exceptions=True))
 
 
-def _project_servers(path: Path) -> Mapping[str, Any]:
-    if not os.path.lexists(path):
-        return {}
-    with path.open("rb") as file:
-        data: Any = json.loads(file.read(_MOST_BYTES))
-    match data:
-        case {"mcpServers": dict()}:
-            servers = cast("dict[str, Any]", data["mcpServers"])
+def _project_servers(data: bytes) -> Mapping[str, Any]:
+    match json.loads(data):
+        case {"mcpServers": dict()} as found:
+            servers = cast("dict[str, Any]", found["mcpServers"])
         case _:
             raise ValueError('it is not of the form {"mcpServers": {"name": {"command": "…"}}}')
     return {name: _without_approval(fields) for name, fields in servers.items()}

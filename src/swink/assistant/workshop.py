@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from swink.agent import Agent
+from swink.assistant.brought import Brought
 from swink.assistant.customcommands import CustomCommand, read_commands
 from swink.assistant.instructions import Instructions, read_instructions
 from swink.assistant.planning import ReadOnlyTools
@@ -91,6 +92,11 @@ class Workshop:
         """The project, if what it brings along may be used."""
         return self.trust.project if self.trust.is_trusted else None
 
+    @property
+    def _brought(self) -> Brought | None:
+        """What the project brings along, as it was allowed."""
+        return self.trust.brought if self.trust.is_trusted else None
+
     def notify(self, text: str) -> None:
         """Keep something that people have to know until it is taken."""
         self._notices.append(text)
@@ -139,14 +145,16 @@ class Workshop:
         self.trust, self.settings = trust or self.trust, settings or self.settings
         if notice := self.trust.notice:
             self.notify(notice)
-        self.commands, notices = await in_thread(read_commands, self.project)
+        for notice in [] if self._brought is None else self._brought.notices:
+            self._tell_once(notice)
+        self.commands, notices = await in_thread(read_commands, self._brought)
         self._around, self._base = None, None
         await self._read_instructions()
         for notice in notices:
             self.notify(notice)
         self.servers.fill_in = self.fill_in
         await self.servers.follow(
-            await in_thread(find_servers, self.settings.mcp, self.project, self.directory)
+            await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
         )
 
     async def aclose(self) -> None:
@@ -178,6 +186,7 @@ class Workshop:
     def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
         """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
         if self._base is None:
+            from swink.assistant.projectscripts import ProjectScripts
             from swink.tools import ScriptTools, coding_tools, fetch_tools, todo_tools
 
             if not self.is_coding:
@@ -186,19 +195,16 @@ class Workshop:
                 self._base = tuple(
                     coding_tools(self.directory, hidden=self._hidden(), background=self.background)
                 )
-            self._scripts = [
-                ScriptTools(place, Sandbox(self.directory, hidden=self._hidden()), on_bad=self._tell_bad)
-                for place in self._script_places()
-            ]
+            sandbox = Sandbox(self.directory, hidden=self._hidden())
+            place, brought = config_dir() / "tools", self._brought
+            own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
+            theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
+            self._scripts = [*own, *theirs]
         tools = {tool.name: tool for tool in self._base}
         for tool in (tool for scripts in self._scripts for tool in scripts.tools()):
             if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
                 self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
         return list(tools.values())
-
-    def _script_places(self) -> list[Path]:
-        places = [] if self.project is None else [self.project / ".swink" / "tools"]
-        return [place for place in [config_dir() / "tools", *places] if place.is_dir()]
 
     def _hidden(self) -> list[Path]:
         """Places that no tool may read: what was said elsewhere, keys and settings."""

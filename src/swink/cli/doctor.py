@@ -315,7 +315,8 @@ def _trust() -> Finding:
     except (TrustError, OSError) as error:
         return Finding("problem", "trust", str(error))
     said = {"trusted": f"{trust.project} is trusted", "unasked": f"{trust.project}: swink will ask about it"}
-    return Finding("ok", "trust", said.get(trust.standing) or trust.notice or "")
+    how = "warning" if trust.standing == "changed" else "ok"
+    return Finding(how, "trust", said.get(trust.standing) or trust.notice or "")
 
 
 async def _sandbox() -> Finding:

@@ -90,8 +90,8 @@ def _configured() -> Configured:
     settings, trust = load_settings(), known_trust()
     for problem in settings.problems:
         say(problem, "warning")
-    found = find_servers(settings.mcp, trust.project if trust.is_trusted else None)
-    for notice in found.notices:
+    found = find_servers(settings.mcp, trust.brought if trust.is_trusted else None)
+    for notice in [*([trust.notice] if trust.notice else []), *trust.brought.notices, *found.notices]:
         say(notice, "warning")
     return found
 

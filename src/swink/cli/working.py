@@ -5,8 +5,9 @@ import os
 from typing import TYPE_CHECKING
 
 from swink.assistant.keeping import Keeper
+from swink.assistant.oneline import strip_controls
 from swink.assistant.settings import UserSettings
-from swink.assistant.trust import ANSWERS, QUESTION, Trust, TrustError, answer, find_project, look_up
+from swink.assistant.trust import Trust, TrustError, answer, decided, find_project, look_up
 from swink.cli.terminal import say
 from swink.errors import MisuseError
 from swink.interrupts import Terminated
@@ -53,25 +54,28 @@ def known_trust() -> Trust:
 
 
 def ask_trust() -> Trust:
-    """What is known about this directory; if nothing is and there is something in it, ask on the terminal."""
+    """What is known about this directory; if that leaves something to ask, ask on the terminal."""
     trust = known_trust()
-    if trust.standing != "unasked" or not os.listdir():
+    if trust.standing != "changed" and (trust.standing != "unasked" or not os.listdir()):
         return trust
-    print(f"{trust.project}\n{QUESTION}")
-    for key, meaning in ANSWERS.items():
+    print(f"{strip_controls(str(trust.project))}\n{trust.question}")
+    for line in trust.changes:
+        print(f"  {line}")
+    for key, meaning in trust.answers.items():
         print(f"  {key}  {meaning}")
+    keys = [key for key in trust.answers if key != "n"]
     try:
-        said = input("trust it? [y/a/N] ").strip().lower()[:1]
+        said = input(f"trust it? [{'/'.join(keys)}/N] ").strip().lower()[:1]
     except Terminated:
         raise
     except (EOFError, KeyboardInterrupt):
         print()
-        return Trust(trust.project, "refused")
+        return decided(trust, False)
     try:
-        return answer(trust.project, said if said in ANSWERS else "n")
+        return answer(trust, said if said in keys else "n")
     except TrustError as error:
         say(str(error), "warning")
-        return Trust(trust.project, "trusted" if said in ("y", "a") else "refused")
+        return decided(trust, said in keys)
 
 
 def _here() -> str:

@@ -42,6 +42,10 @@ _SLOT = re.compile(r"\{(\w+)\}")
 _EMPTY: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
+NO_SCRIPT = (OSError, InvalidTool, ToolError, UnicodeDecodeError, tomllib.TOMLDecodeError)
+"""What loading a script tool may raise."""
+
+
 class BadScript(Struct, frozen=True):
     """A file that was skipped, and why."""
 
@@ -127,7 +131,7 @@ class ScriptTools(Sequence[Tool]):
                 made = load_script_tool(Path(path), self._sandbox)
                 if made.name in tools:
                     raise InvalidTool(f"another file is named {made.name!r} too")
-            except (OSError, InvalidTool, ToolError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            except NO_SCRIPT as error:
                 bad.append(BadScript(path, str(error)))
             else:
                 tools[made.name] = made
@@ -148,8 +152,15 @@ def load_script_tool(path: Path, sandbox: Sandbox) -> Tool:
     """One tool from its file; raises `InvalidTool` with what is wrong in it."""
     if not path.is_file():
         raise InvalidTool("it is no regular file")  # to read a pipe would wait for somebody who writes to it
+    return make_script_tool(path, path.read_text("utf-8"), sandbox)
+
+
+def make_script_tool(
+    path: Path, text: str, sandbox: Sandbox, *, before: Callable[[], None] | None = None
+) -> Tool:
+    """One tool from the text of its file; `before` is called in a thread before each run, and may raise."""
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        data = tomllib.loads(text)
     except RecursionError as error:
         raise InvalidTool("it is nested too deeply") from error
     if unknown := data.keys() - _KEYS:
@@ -167,6 +178,8 @@ def load_script_tool(path: Path, sandbox: Sandbox) -> Tool:
     argv = _build_argv(command, schema)
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
+        if before is not None:
+            await in_thread(before)
         words = [
             _program(argv[0], path.parent),
             *(word for item in argv[1:] for word in _fill(item, arguments)),

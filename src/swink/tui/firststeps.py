@@ -5,7 +5,7 @@ import os
 
 from swink.assistant.choice import parse_model
 from swink.assistant.settings import UserSettings
-from swink.assistant.trust import Trust, TrustError, answer, what_is_there
+from swink.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.assistant.workshop import Workshop
 from swink.errors import AgentError
 from swink.threads import in_thread
@@ -34,7 +34,8 @@ async def begin_work(desk: Desk, workshop: Workshop) -> None:
     workshop.changed = changed
     desk.conductor.commands.sandbox = workshop.sandbox
     tell()
-    if workshop.trust.standing == "unasked" and workshop.is_coding:
+    standing = workshop.trust.standing
+    if standing == "changed" or (standing == "unasked" and workshop.is_coding):
         workshop.trust = await ask_trust(desk, workshop.trust)
     if workshop.is_first_run:
         await choose_first_model(desk)
@@ -54,16 +55,16 @@ def apply_settings(desk: Desk, settings: UserSettings) -> None:
 
 
 async def ask_trust(desk: Desk, trust: Trust) -> Trust:
-    """Ask whether a project is trusted, and remember the answer."""
+    """Ask whether a project is trusted, or what has changed in it; remember the answer."""
     found = await in_thread(what_is_there, trust.project)
-    key = await desk.ask(TrustQuestion(trust.project, found, KeyGuard(desk.conductor.clock)))
+    key = await desk.ask(TrustQuestion(trust, found, KeyGuard(desk.conductor.clock)))
     if key is None:
-        return Trust(trust.project, "refused")
+        return decided(trust, False)
     try:
-        return await in_thread(answer, trust.project, key)
+        return await in_thread(answer, trust, key)
     except TrustError as error:
         desk.say(str(error), "error")
-        return Trust(trust.project, "refused" if key == "n" else "trusted")
+        return decided(trust, key != "n")
 
 
 async def choose_first_model(desk: Desk) -> None:

@@ -115,7 +115,7 @@ def usage(desk: Desk, rest: str) -> None:
 @command("/reload")
 async def reload(desk: Desk, rest: str) -> None:
     """read settings, instructions, commands and servers again"""
-    from swink.tui.firststeps import apply_settings
+    from swink.tui.firststeps import apply_settings, ask_trust
 
     workshop = _workshop(desk)
     settings = await in_thread(load_settings)
@@ -123,7 +123,10 @@ async def reload(desk: Desk, rest: str) -> None:
         desk.say(problem, "error")
     desk.settings = settings
     apply_settings(desk, settings)
-    await workshop.open(settings=settings, trust=await in_thread(look_up, workshop.directory))
+    trust = await in_thread(look_up, workshop.directory)
+    await workshop.open(
+        settings=settings, trust=await ask_trust(desk, trust) if trust.standing == "changed" else trust
+    )
     files = len(workshop.instructions.files) if workshop.instructions else 0
     commands, servers = len(workshop.commands), len(workshop.servers.states)
     desk.say(f"read again: {files} AGENTS.md, {commands} commands, {servers} servers")

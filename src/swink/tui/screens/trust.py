@@ -1,24 +1,23 @@
 """The question whether a folder is trusted."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from swink.assistant.trust import ANSWERS, QUESTION
+from swink.assistant.trust import Trust
 from swink.tui.approval.answers import KeyGuard
 from swink.tui.visible import visible
 
 
 class TrustQuestion(ModalScreen[str | None]):
-    """Left with one of the keys of `ANSWERS`, or with None to decide later."""
+    """Left with one of the keys of the question's answers, or with None to decide later."""
 
     DEFAULT_CSS = """
     TrustQuestion { align: center middle; background: $background 60%; }
@@ -30,17 +29,18 @@ class TrustQuestion(ModalScreen[str | None]):
         background: $primary 30%; text-style: bold; }
     TrustQuestion OptionList:ansi > .option-list--option-highlighted { text-style: reverse; }
     TrustQuestion .project { text-style: bold; margin: 0 0 1 0; }
-    TrustQuestion .found { margin: 1 0 0 0; }
+    TrustQuestion .found, TrustQuestion .changes { margin: 1 0 0 0; }
+    TrustQuestion .changes { height: auto; max-height: 12; }
     TrustQuestion .found, TrustQuestion .hints { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(key, f"answer('{key}')", meaning) for key, meaning in ANSWERS.items()),
+        *(Binding(key, f"answer('{key}')", show=False) for key in "yan"),
         Binding("escape", "answer('')", "decide later"),
     ]
 
-    def __init__(self, project: Path, found: Sequence[str], guard: KeyGuard) -> None:
+    def __init__(self, trust: Trust, found: Sequence[str], guard: KeyGuard) -> None:
         super().__init__()
-        self._project = project
+        self._trust = trust
         self._found = found
         self._guard = guard
 
@@ -48,12 +48,17 @@ class TrustQuestion(ModalScreen[str | None]):
         """The folder, the question, what is there, the answers."""
         with Vertical() as box:
             box.border_title = "trust"
-            yield Static(visible(str(self._project)), classes="project", markup=False)
-            yield Static(QUESTION, markup=False)
-            if self._found:
+            yield Static(visible(str(self._trust.project)), classes="project", markup=False)
+            yield Static(self._trust.question, markup=False)
+            if self._trust.changes:
+                lines = "\n".join(self._trust.changes)
+                with VerticalScroll(classes="changes", can_focus=False):
+                    yield Static(visible(lines), markup=False)
+            elif self._found:
                 yield Static(f"Here: {', '.join(self._found)}", classes="found", markup=False)
+            answers = self._trust.answers
             yield OptionList(
-                *(Option(Text(f"{key}  {meaning}"), key) for key, meaning in ANSWERS.items()), markup=False
+                *(Option(Text(f"{key}  {meaning}"), key) for key, meaning in answers.items()), markup=False
             )
             yield Static("Enter takes · Esc decides later", classes="hints", markup=False)
 
@@ -70,5 +75,5 @@ class TrustQuestion(ModalScreen[str | None]):
 
     def action_answer(self, key: str) -> None:
         """Take an answer, unless the question has only just appeared."""
-        if self._guard.counts:
+        if self._guard.counts and key in ("", *self._trust.answers):
             self.dismiss(key or None)
