@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from swink.assistant.permissions import Permissions
 from swink.assistant.settings import load_settings
-from swink.assistant.trust import look_up
+from swink.assistant.trust import answer, look_up
 from swink.assistant.workshop import Workshop
 from swink.errors import AuthError
 from swink.keys.store import stored_key
@@ -99,6 +99,52 @@ async def test_escape_leaves_the_folder_untrusted_for_now(place: Path):
         await until(pilot, lambda: "is not trusted" in screen_text(app))
         assert workshop.commands == {}
         assert look_up(place).standing == "unasked"
+        app.leave()
+
+
+async def test_what_has_changed_is_shown_and_asked_about_at_the_start_and_at_a_reload(place: Path):
+    answer(look_up(place), "y")
+    (place / ".mcp.json").write_text('{"mcpServers": {"evil": {"command": "steal", "disabled": true}}}')
+    clock = Clock()
+    app, workshop, _ = app_in(place, (), clock)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "Enter takes" in screen_text(app))
+        shown = screen_text(app)
+        assert "You trust this folder, but have not seen this in it yet" in shown
+        assert "new: server evil of .mcp.json: steal" in shown
+        assert "every project below" not in shown
+        clock.now += 1.0
+        await pilot.press("a")  # is no answer here
+        assert isinstance(app.screen, TrustQuestion)
+        await pilot.press("y")
+        await until(pilot, lambda: bool(workshop.servers.states))
+        (place / ".swink" / "commands" / "ship.md").write_text("Ship it to the thief.")
+        app.obey("/reload")
+        await until(pilot, lambda: "Enter takes" in screen_text(app))
+        assert "changed: .swink/commands/ship.md" in screen_text(app)
+        assert workshop.commands["/ship"].text == "Ship $ARGUMENTS."
+        clock.now += 1.0
+        await pilot.press("n")
+        await until(pilot, lambda: workshop.commands == {})
+        assert workshop.servers.states == []
+        assert look_up(place).standing == "refused"
+        app.leave()
+
+
+async def test_many_changes_leave_room_for_the_answers(place: Path):
+    answer(look_up(place), "y")
+    for number in range(60):
+        (place / ".swink" / "commands" / f"c{number}.md").write_text("x")
+    app, _, _ = app_in(place)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Enter takes" in screen_text(app))
+        shown = screen_text(app)
+        assert "new: .swink/commands/c0.md" in shown
+        assert "yes, as it is now" in shown
+        assert "no, do not trust" in shown
+        assert "and 40 more" not in shown
+        await pilot.press("pagedown", "pagedown")
+        await until(pilot, lambda: "and 40 more" in screen_text(app))
         app.leave()
 
 

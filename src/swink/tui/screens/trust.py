@@ -1,7 +1,7 @@
 """The question whether a folder is trusted."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -30,12 +30,14 @@ class TrustQuestion(ModalScreen[str | None]):
     TrustQuestion OptionList:ansi > .option-list--option-highlighted { text-style: reverse; }
     TrustQuestion .project { text-style: bold; margin: 0 0 1 0; }
     TrustQuestion .found, TrustQuestion .changes { margin: 1 0 0 0; }
-    TrustQuestion .changes { height: auto; max-height: 12; }
+    TrustQuestion .changes { height: auto; max-height: 33vh; }
     TrustQuestion .found, TrustQuestion .hints { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"answer('{key}')", show=False) for key in "yan"),
         Binding("escape", "answer('')", "decide later"),
+        Binding("pageup", "turn('up')", "earlier changes", priority=True),
+        Binding("pagedown", "turn('down')", "later changes", priority=True),
     ]
 
     def __init__(self, trust: Trust, found: Sequence[str], guard: KeyGuard) -> None:
@@ -60,7 +62,8 @@ class TrustQuestion(ModalScreen[str | None]):
             yield OptionList(
                 *(Option(Text(f"{key}  {meaning}"), key) for key, meaning in answers.items()), markup=False
             )
-            yield Static("Enter takes · Esc decides later", classes="hints", markup=False)
+            paging = "PgUp and PgDn show all changes · " if self._trust.changes else ""
+            yield Static(f"{paging}Enter takes · Esc decides later", classes="hints", markup=False)
 
     def on_mount(self) -> None:
         """Mark the first answer."""
@@ -77,3 +80,8 @@ class TrustQuestion(ModalScreen[str | None]):
         """Take an answer, unless the question has only just appeared."""
         if self._guard.counts and key in ("", *self._trust.answers):
             self.dismiss(key or None)
+
+    def action_turn(self, where: Literal["up", "down"]) -> None:
+        """Show other lines of what has changed."""
+        for pane in self.query(VerticalScroll):
+            pane.scroll_page_up() if where == "up" else pane.scroll_page_down()
