@@ -156,6 +156,20 @@ def test_a_program_of_the_project_that_a_server_names_is_asked_about(project: Pa
     assert look_up(project).changes == ("changed: server.py",)
 
 
+def test_a_server_whose_program_cannot_be_judged_is_not_started(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write(project / "server.py", "x" * 2_000)
+    servers = {"mine": {"command": "python3", "args": ["server.py"] * 1_000}}
+    write(project / ".mcp.json", json.dumps({"mcpServers": servers}))
+    assert look_at(project).data(".mcp.json") is not None
+    monkeypatch.setattr(module, "MOST_BYTES", 1_000)
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"mine": {"command": "./server.py"}}}))
+    found = look_at(project)
+    assert found.data(".mcp.json") is None
+    assert "of server.py: there are more than" in found.notices[0]
+
+
 # Files that cannot be judged
 
 

@@ -35,7 +35,7 @@ nothing, and assistants are asked to keep it up to date.
 MOST_FILES = 2_000
 """Files and folders in one place; with more nothing of it is used."""
 MOST_BYTES = 64 << 20
-"""Bytes of all files in one place, and of one program of a server."""
+"""Bytes of all files in one place, and of all programs of servers."""
 _KEPT = 1 << 20
 """Bytes up to which a file is kept: larger ones are programs."""
 _TEXTS = (".json", ".toml", ".md")
@@ -101,7 +101,7 @@ class Brought(Struct, frozen=True):
 
 
 def look_at(project: Path) -> Brought:
-    """Read what a project brings along; blocking."""
+    """Read what a project, given by its real path, brings along; blocking."""
     pieces: dict[str, Piece] = {}
     for place in BROUGHT_ALONG:
         pieces |= look_in(project, place)
@@ -113,8 +113,11 @@ def look_at(project: Path) -> Brought:
     except RecursionError:
         pieces[SERVERS] = replace(file, data=None, problem="it is nested too deeply")
         return Brought(project, pieces)
+    room = [MOST_BYTES]
     for name, path in _programs(project, servers):
-        pieces[name] = piece = _read(project, path, [MOST_BYTES])
+        if name in pieces:
+            continue
+        pieces[name] = piece = _read(project, path, room)
         if piece.problem:  # a server whose program cannot be judged is not started
             pieces[SERVERS] = replace(file, data=None, problem=f"of {name}: {piece.problem}")
     return Brought(project, pieces, servers)

@@ -90,8 +90,10 @@ def _configured() -> Configured:
     settings, trust = load_settings(), known_trust()
     for problem in settings.problems:
         say(problem, "warning")
-    found = find_servers(settings.mcp, trust.brought if trust.is_trusted else None)
-    for notice in [*([trust.notice] if trust.notice else []), *trust.brought.notices, *found.notices]:
+    brought = trust.brought if trust.is_trusted else None
+    found = find_servers(settings.mcp, brought)
+    untold = [trust.notice] if trust.notice else [] if brought is None else brought.notices
+    for notice in [*untold, *found.notices]:
         say(notice, "warning")
     return found
 
