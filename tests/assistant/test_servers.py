@@ -80,7 +80,7 @@ def test_a_projects_server_starts_in_the_project_whatever_directory_is_worked_in
     below = tmp_path / "below"
     below.mkdir()
     fields = {"a": {"command": "./serve"}, "b": {"command": "x", "cwd": "below"}}
-    found = find_servers({}, look_at(write(tmp_path, fields)), below).servers
+    found = find_servers({}, write(tmp_path, fields), below).servers
     assert [(server.command, server.cwd) for server in found] == [  # pyright: ignore
         (str(tmp_path / "serve"), str(tmp_path)),
         ("x", str(below)),

@@ -13,7 +13,7 @@ from swink import tool
 from swink.assistant.planning import plan_tools
 from swink.assistant.rules import Call, allowed_by, parse_rule
 from swink.assistant.servers import Configured
-from swink.assistant.trust import Trust, decided, look_up
+from swink.assistant.trust import decided, look_up
 from swink.assistant.workshop import Workshop, make_assistant
 from swink.events import MessageUpdate, NestedEvent, ToolExecutionUpdate
 from swink.mcp.serverconfig import StdioServer

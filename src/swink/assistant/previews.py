@@ -70,7 +70,8 @@ def preview(
                 found = None
         if found is None or found.fails:
             return found
-        return replace(found, summary=found.summary + warn_if_obeyed(path, workspace.root))
+        real = asked if target is None else target.path
+        return replace(found, summary=found.summary + warn_if_obeyed(real, workspace.root))
     return None
 
 
