@@ -223,16 +223,17 @@ async def test_secrets_inside_the_workspace_are_covered_or_the_level_refused(
 ):
     """Somebody works in their home directory."""
     monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "project").mkdir()
     for name in (".ssh/id_rsa", ".netrc", ".config/swink/key"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("CANARY")
     need("bubblewrap")
     _, output = await shell(
         Sandbox(tmp_path, backends=("bubblewrap",)),
-        "cat .ssh/id_rsa .netrc .config/swink/key ~/.netrc; ls -A .ssh; touch works; ls -d ~/works",
+        "cat .ssh/id_rsa .netrc .config/swink/key ~/.netrc; ls -A .ssh; touch project/works; ls -d ~/project/works",
     )
     assert "CANARY" not in output
-    assert f"{tmp_path}/works" in output
+    assert f"{tmp_path}/project/works" in output
     need("landlock")
     with pytest.raises(SandboxUnavailable, match=r"Landlock cannot hide .*inside the workspace"):
         await Sandbox(tmp_path, backends=("landlock",)).backend()

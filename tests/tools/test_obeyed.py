@@ -321,3 +321,17 @@ async def test_a_command_in_a_large_tree_takes_less_than_a_second(tmp_path: Path
     started = time.perf_counter()
     await shell(box, "true")
     assert time.perf_counter() - started < 1
+
+
+def test_what_is_hidden_in_a_home_is_obeyed_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home = tmp_path / "ada"
+    (home / "project").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    for path in (".pyenv/shims/python", ".cargo/bin/x", "bin/x", ".unheard-of"):
+        assert is_obeyed(path, str(home))
+        assert is_obeyed(f"ada/{path}", str(tmp_path))
+        assert not is_obeyed(path, str(home / "project"))
+    assert not is_obeyed("project/.unheard-of", str(home))
+    assert not is_obeyed("Documents/notes.txt", str(home))

@@ -13,6 +13,7 @@ from swink.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools import background as backgrounds
 from swink.tools.background import Background, Job
 from swink.tools.command import Completed, run_command
+from swink.tools.homes import explain_home
 from swink.tools.inspection import only_looks
 from swink.tools.place import Place
 from swink.tools.process import Limits, build_shell_argv
@@ -46,6 +47,12 @@ _SANDBOXES = {
 
 
 def _about(sandbox: Sandbox) -> str:
+    about = _about_level(sandbox)
+    home = explain_home(sandbox.root) if sandbox.level != "none" else ""
+    return f"{about} {home[0].upper()}{home[1:]}." if home else about
+
+
+def _about_level(sandbox: Sandbox) -> str:
     if sandbox.net is None:
         return _SANDBOXES[sandbox.level]
     domains = ", ".join(sandbox.net) or "those that are approved"

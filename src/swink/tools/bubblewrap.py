@@ -48,7 +48,9 @@ def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable
     if not network or scoped:  # else abstract sockets of the whole machine would be in reach
         families.append(seccomp.AF_UNIX)
     home = view.home if can_have_home(view) or view.home == view.root else "/tmp"
-    env = {**read_git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home}
+    # Where the workspace is the home, its caches are not for commands, so they have their own.
+    caches = {"XDG_CACHE_HOME": "/tmp/.cache"} if home == view.root else {}
+    env = {**read_git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home, **caches}
     inside = [name for name in env if _makes_the_linker_load(name)]
     set_inside = [word for name in inside for word in ("--setenv", name, env.pop(name))]
     return replace(
@@ -113,7 +115,8 @@ def build_arguments(
         *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
         *_home(view, private),
         *_bind("--ro-bind", [path for path in view.readable if not _in_system(path)]),
-        *_bind("--bind", [view.root]),
+        *_bind("--ro-bind", [view.root] if view.writable != (view.root,) else []),
+        *_bind("--bind", view.writable),
         *_bind("--bind", guard.steady),
         *_bind("--ro-bind", guard.read_only),
         *_cover_secrets(view, private),

@@ -86,7 +86,7 @@ async def run_command(
         "timeout": limits.wall,
     }
     text = output.text()
-    notes = sandbox.explain(" ".join(argv) + text)
+    notes = sandbox.explain(" ".join(argv) + text, launch.backend)
     status = replace(status, notes=(*status.notes, *notes))
     return Completed(status, text, details)
 

@@ -1,4 +1,4 @@
-"""Which files of a workspace hold credentials, judged by name and place, and in doubt by content."""
+"""Which files hold credentials, judged by name and place, and in doubt by content."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 SAMPLE = 1 << 16
-"""Bytes of a file that are looked at for a private key."""
+"""Bytes of a file that are looked at for a private key or a token."""
 
 Suspicion = Literal["sure", "perhaps"]
 
@@ -41,9 +41,15 @@ _EXAMPLE = re.compile(
 _PLACES = re.compile(
     r"""(?:^|.*/)(?:\.aws/(?:credentials|config)|\.docker/config\.json|\.kube/config
       |\.ssh/(?!.*\.pub$|known_hosts|config$)[^/]+|\.gnupg/.+|\.envs/.+|\.azure/.+|\.config/gcloud/.+
-      |\.gem/credentials|\.cargo/credentials|\.m2/settings(?:-security)?\.xml)""",
+      |\.gem/credentials|\.?cargo/credentials|\.m2/settings(?:-security)?\.xml)""",
     re.X | re.S,
 )
+_SETTINGS = re.compile(
+    r"""(?:^|.*/)(?:\.?cargo/config(?:\.toml)?|\.?condarc|condarc\.d/[^/]+\.ya?ml|\.yarnrc\.yml|bunfig\.toml
+      |pip\.conf|npmrc)""",
+    re.X | re.S,
+)
+"""Settings that programs need, and that may hold a token."""
 _IN_PLACES = re.compile(
     r"(?:^|/)(?:\.aws|\.docker|\.kube|\.ssh|\.gnupg|\.envs|\.azure|\.config|\.gem|\.cargo|\.m2)(?:/|$)"
 )
@@ -58,6 +64,16 @@ _ENDINGS = frozenset({
 })  # fmt: skip
 _PRIVATE = re.compile(rb"PRIVATE KEY(?: BLOCK)?-----|^AGE-SECRET-KEY-|^PuTTY-User-Key-File|^<key>\s*$", re.M)
 _TOKEN = re.compile(rb"\s*[!-~]{16,}\s*")
+_SETTING = re.compile(
+    rb"""
+      ^(?![ \t]*[#;]).*?(?:token|passwo?r?d|secret(?:[_-]?key)?|api[_-]?key|_auth)
+      ["']?[ \t]*[=:][ \t]*["']?(?!["'\s$])
+    | https?://(?!git@)[^/\s@"'$]+@
+    | https?://[^/\s]+(?:/[^/\s]+){0,3}/t/[\w-]{8}
+    """,
+    re.X | re.M | re.I,
+)
+"""A setting with a token or password that is no variable, or a URL with one."""
 
 
 def is_unsuspicious(name: str) -> bool:
@@ -83,6 +99,8 @@ def suspect(path: str) -> Suspicion | None:
     if is_unsuspicious(name) and not is_known_place(place):
         return None
     name = _COPY.sub("", name.casefold())
+    if _SETTINGS.fullmatch(f"{place.casefold()}/{name}"):
+        return "perhaps"
     if _SURE.fullmatch(name):
         return None if _EXAMPLE.search(name) else "sure"
     if _PERHAPS.fullmatch(name):
@@ -90,11 +108,14 @@ def suspect(path: str) -> Suspicion | None:
     return "sure" if _PLACES.fullmatch(path.casefold()) else None
 
 
-def is_private_key(name: str, head: bytes) -> bool:
-    """Whether the beginning of a file that may hold a private key shows one."""
+def shows_credentials(path: str, head: bytes) -> bool:
+    """Whether the beginning of a file that perhaps holds credentials shows some."""
+    name = _COPY.sub("", path.casefold())
+    if _SETTINGS.fullmatch(name):
+        return _SETTING.search(head) is not None
     if _PRIVATE.search(head):
         return True
-    if name.casefold().endswith((".key", ".priv", ".private", ".der")):
+    if name.endswith((".key", ".priv", ".private", ".der")):
         # A key that is not PEM is binary (DER begins with a sequence), or one word (the master key of Rails).
         return head[:1] == b"\x30" or _TOKEN.fullmatch(head) is not None
     return False
@@ -113,7 +134,7 @@ def holds_credentials(path: str, fd: int | None = None) -> bool:
             return True
         case "perhaps":
             try:
-                return is_private_key(path, _head(path if fd is None else path.rpartition("/")[2], fd))
+                return shows_credentials(path, _head(path if fd is None else path.rpartition("/")[2], fd))
             except FileNotFoundError:
                 return False
             except OSError:

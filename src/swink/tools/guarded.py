@@ -8,8 +8,9 @@ Commands may not change them (`obeyed.py` lists them, at every depth):
     kept        what no mount protects (links, names that should stay free, what lies in dependencies or is
                 one too many): put back after the command
 
-Landlock has no mounts: under it everything is kept. What a command makes elsewhere in the workspace is
-looked at when it has ended (`supervisor/aftermath.py`).
+What commands cannot write anyhow (`homes.py`) needs none of it. Landlock has no mounts: under it everything
+is kept. What a command makes elsewhere in the workspace is looked at when it has ended
+(`supervisor/aftermath.py`).
 """
 
 import os
@@ -17,7 +18,6 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from swink.tools.obeyed import IN_HOME
 from swink.tools.runtime import list_runtime
 from swink.tools.supervisor import gitconfig
 from swink.tools.survey import Findings
@@ -64,9 +64,6 @@ def plan_guard(view: View, findings: Findings) -> Guard:
         plan.protect(path, False)
     for name in RESERVED:
         plan.protect(os.path.join(view.root, name), None)
-    if is_beneath(view.home, view.root):
-        for name in IN_HOME:
-            plan.protect(os.path.join(view.home, name), False)
     for path in findings.pointers:
         plan.protect(path, False)
     repositories = sorted(findings.repositories, key=lambda path: path.count("/"))
@@ -193,16 +190,18 @@ class _Plan:
             if path not in self._view.credentials:
                 self._hold_above(path)
         within = [
-            path
-            for path in sorted(self._read_only, key=len)
-            if not any(is_beneath(path, top) for top in self._tops(path))
+            path for path in self._read_only if not any(is_beneath(path, top) for top in self._tops(path))
         ]
         return Guard(
-            tuple(within),
-            tuple(sorted((path for path in self._steady if os.path.isdir(path)), key=len)),
-            tuple(sorted(self._reserved.items(), key=lambda place: len(place[0]))),
-            tuple(sorted(self._kept, key=len)),
+            self._select(within),
+            self._select(filter(os.path.isdir, self._steady)),
+            tuple((path, self._reserved[path]) for path in self._select(self._reserved)),
+            self._select(self._kept),
         )
+
+    def _select(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those that commands could write, outermost first; what they cannot needs no guard."""
+        return tuple(sorted(filter(self._view.may_write, paths), key=len))
 
     def _tops(self, path: str) -> Iterator[str]:
         above = os.path.dirname(path)

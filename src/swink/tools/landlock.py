@@ -8,7 +8,7 @@ exclude a path beneath one that it allows.
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from swink.tools import seccomp
 from swink.tools.environment import read_git_identity
 from swink.tools.process import Launch
 from swink.tools.scene import Scene
-from swink.tools.view import View
+from swink.tools.view import View, list_around
 
 MINIMUM_ABI = 6
 """The first that keeps signals inside, without which a command could kill its supervisor."""
@@ -50,7 +50,7 @@ def confine(plain: Launch, scene: Scene, private: str, *, network: bool) -> Laun
     temp, home = f"{private}/tmp", f"{private}/home"
     rules = [(path, READ) for path in (*view.readable, "/proc")]
     rules += [(path, DEVICE) for path in _DEVICES]
-    rules += [(path, WRITE) for path in (view.root, temp, home)]
+    rules += [(view.root, READ), *((path, WRITE) for path in (*view.writable, temp, home))]
     families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if network else ()
     return replace(
         plain,
@@ -75,8 +75,8 @@ def build_ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> di
     """A ruleset for the supervisor: access beneath each path, and none to the hidden paths beneath those."""
     paths = [
         (path, access if _is_directory(path) else access & _OF_FILES)
-        for rule in rules
-        for path, access in _around(*rule, hidden)
+        for top, access in rules
+        for path in list_around(top, hidden)  # since a rule holds for everything beneath
     ]
     return {"attributes": [_ALL, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": paths}
 
@@ -84,24 +84,6 @@ def build_ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> di
 def build_scopes() -> dict[str, Any]:
     """A ruleset that leaves files alone and keeps signals and abstract sockets inside."""
     return {"attributes": [0, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": []}
-
-
-def _around(path: str, access: int, hidden: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """The path; or, since a rule holds for everything beneath, the entries around hidden ones beneath it."""
-    if path in hidden:
-        return
-    inside = path.rstrip("/") + "/"
-    if not any(secret.startswith(inside) for secret in hidden):
-        yield path, access
-        return
-    try:
-        names = os.listdir(path)
-    except OSError:
-        return
-    for name in names:
-        child = inside + name
-        if not os.path.islink(child):  # what it points to has its own rule, or none
-            yield from _around(child, access, hidden)
 
 
 def _is_directory(path: str) -> bool:

@@ -11,10 +11,11 @@ and after a push, and instructions (AGENTS.md) are text for a model whose calls 
 
 import os
 import unicodedata
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from swink.tools.runtime import list_runtime
-from swink.tools.secrets import find_home
+from swink.tools.secrets import find_homes
 from swink.tools.supervisor.names import Names
 from swink.tools.view import is_beneath
 
@@ -72,10 +73,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Who obeys what; a folder stands for everything in it."""
 
-IN_HOME = (
-    "bin", ".local/bin", ".cargo/config.toml", ".cargo/config", ".cargo/env", ".gradle/init.d", ".ipython",
-)  # fmt: skip
-"""Listed in the user's home alone, because projects have such files too."""
+IN_HOME = ("bin", ".*")
+"""In homes alone: projects have such files too, and no list of what is hidden in a home is complete."""
 
 _OF_STORES = {
     ".git": (),
@@ -111,12 +110,12 @@ def is_obeyed(path: str, root: str) -> bool:
     """Whether other programs obey a file, or swink itself runs from it; the path is relative to the root."""
     if _ALL.find(path):
         return True
-    places = list(list_runtime(root))
-    home = str(find_home())
-    if is_beneath(home, root):
-        places += [os.path.join(home, name) for name in IN_HOME]
     full = _fold_path(os.path.normpath(os.path.join(root, path)))
-    return any(is_beneath(full, _fold_path(place)) for place in places)
+    if any(is_beneath(full, _fold_path(place)) for place in list_runtime(root)):
+        return True
+    homes = [f"{_fold_path(home)}/" for home in find_homes(root)]
+    tops = [full.removeprefix(home).split("/")[0] for home in homes if full.startswith(home)]
+    return any(fnmatchcase(top, entry) for top in tops for entry in IN_HOME)
 
 
 def warn_if_obeyed(path: str, root: Path) -> str:

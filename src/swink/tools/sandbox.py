@@ -34,6 +34,7 @@ from swink.tools.environment import build_environment
 from swink.tools.guarded import plan_guard
 from swink.tools.logs import warn_once
 from swink.tools.process import Launch, Limits
+from swink.tools.refusals import explain_refusals
 from swink.tools.scene import Scene, survey_scene
 from swink.tools.survey import Survey, TooLarge
 from swink.tools.view import build_view
@@ -137,9 +138,9 @@ class Sandbox:
         """The environment of commands, without our secrets."""
         return build_environment(self._environment)
 
-    def explain(self, text: str) -> list[str]:
-        """Notes for a model on the files that a text names and that commands cannot read or change."""
-        return [] if self._scene is None else self._scene.explain(text)
+    def explain(self, text: str, backend: str) -> list[str]:
+        """Notes for a model on what a text names and a command could not read or change."""
+        return [] if self._scene is None else list(explain_refusals(self._scene, backend, text))
 
     @property
     def _has_network(self) -> bool:

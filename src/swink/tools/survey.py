@@ -10,7 +10,7 @@ import time
 
 from msgspec import Struct
 
-from swink.tools.credentials import Readable, is_known_place, is_private_key, is_unsuspicious, suspect
+from swink.tools.credentials import Readable, is_known_place, is_unsuspicious, shows_credentials, suspect
 from swink.tools.obeyed import GUARDED
 from swink.tools.supervisor import gitconfig
 
@@ -196,7 +196,7 @@ class Survey:
         except OSError:
             return False
         try:
-            verdict = is_private_key(path, os.read(fd, _HEAD))
+            verdict = shows_credentials(path, os.read(fd, _HEAD))
         except OSError:
             verdict = False
         finally:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,14 +25,22 @@ _PREFIX_MARKS = ("lib", "libexec", "share", "pyvenv.cfg")
 
 
 class View(Struct, frozen=True):
-    """Paths with symlinks resolved: readable ones, the writable root, and hidden ones inside either."""
+    """Paths with symlinks resolved: readable ones, the workspace, and hidden ones inside either."""
 
     root: str
     home: str
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
+    writable: tuple[str, ...]
+    """The root, or what of it commands may write (`homes.py`); the rest of it they may read."""
+    tool_chains: tuple[str, ...] = ()
+    """Those of the readable paths that users install programs in."""
     credentials: tuple[str, ...] = ()
-    """Those of the hidden paths that are files with credentials, found in the workspace."""
+    """Those of the hidden paths that are files with credentials, in the workspace or a tool chain."""
+
+    def may_write(self, path: str) -> bool:
+        """Whether commands may write a path in the workspace."""
+        return any(is_beneath(path, top) for top in self.writable)
 
     @property
     def hidden_in_root(self) -> tuple[str, ...]:
@@ -43,13 +51,11 @@ class View(Struct, frozen=True):
 def build_view(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
     """What a command in this workspace sees, with `readable`, without `hidden` (relative to the root)."""
     home = str(find_home())
-    secrets = list_secret_paths(os.path.join(root, os.path.expanduser(path)) for path in hidden)
+    chains = [os.path.realpath(path) for path in list_tool_chains(home) if os.path.exists(path)]
+    secrets = list_secret_paths((os.path.join(root, os.path.expanduser(path)) for path in hidden), root=root)
     found = [
         *SYSTEM,
-        *(os.path.join(home, name) for name in _TOOL_CHAINS),
-        sys.prefix,
-        sys.base_prefix,
-        *_list_path(home),
+        *chains,
         *(os.path.join(root, os.path.expanduser(path)) for path in readable),
     ]
     found += [
@@ -57,7 +63,15 @@ def build_view(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable
         for name in ("resolv.conf", "localtime")
         if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")
     ]
-    return View(str(root), home, tuple(_select_outermost(found, str(root), home, secrets)), secrets)
+    shown = _select_outermost(found, str(root), home, secrets)
+    return View(
+        root=str(root),
+        home=home,
+        readable=tuple(shown),
+        hidden=secrets,
+        writable=(str(root),),
+        tool_chains=tuple({path for path in chains if path in shown or is_beneath(path, "/opt")}),
+    )
 
 
 def is_beneath(path: str, top: str) -> bool:
@@ -65,10 +79,33 @@ def is_beneath(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
+def list_around(path: str, excluded: Collection[str]) -> Iterator[str]:
+    """The path; or, if excluded ones lie beneath it, everything around these, except links."""
+    if path in excluded:
+        return
+    inside = path.rstrip("/") + "/"
+    if not any(other.startswith(inside) for other in excluded):
+        yield path
+        return
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return
+    for name in names:
+        if not os.path.islink(child := inside + name):  # what it points to is listed itself, or not at all
+            yield from list_around(child, excluded)
+
+
+def list_tool_chains(home: str) -> list[str]:
+    """Where tool chains are: in a home, on the PATH and around our own interpreter."""
+    in_home = [os.path.join(home, name) for name in _TOOL_CHAINS]
+    return [*in_home, sys.prefix, sys.base_prefix, *_list_path(home)]
+
+
 def _list_path(home: str) -> list[str]:
     """Where programs on the PATH live: their prefix if it looks like one, else just their directory."""
     found: list[str] = []
-    for entry in os.environ.get("PATH", "").split(os.pathsep):
+    for entry in dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)):
         if not entry.startswith("/") or not os.path.isdir(entry):
             continue
         entry = os.path.realpath(entry)

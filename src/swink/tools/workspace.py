@@ -119,7 +119,9 @@ class Workspace:
             os.path.join(self.root, os.path.expanduser(path)) for path in as_tuple("hidden", hidden)
         ]
         self._known_hidden = frozenset(
-            path for path in list_secret_paths(missing=True) if is_beneath(path, str(self.root))
+            path
+            for path in list_secret_paths(root=self.root, missing=True)
+            if is_beneath(path, str(self.root))
         )
         self._hidden = self._known_hidden
         self._readable = Readable(self.root, as_tuple("readable", readable))
