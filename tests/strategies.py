@@ -13,9 +13,9 @@ from swink.messages import (
     CustomMessage,
     Document,
     Extension,
-    FileSource,
     Image,
     Message,
+    NamedFile,
     Text,
     Thinking,
     ToolCall,
@@ -43,7 +43,7 @@ tool_calls = st.builds(ToolCall, words, words, json_objects, st.none() | words, 
 sources = (
     st.builds(Base64Source, words, words)
     | st.builds(UrlSource, words)
-    | st.builds(FileSource, words, st.none() | words)
+    | st.builds(NamedFile, words, st.none() | words)
 )
 images = st.builds(Image, sources)
 media = images | st.builds(Document, sources, maybe) | st.builds(Audio, sources)

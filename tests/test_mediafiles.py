@@ -11,8 +11,7 @@ from swink.blocks import FileSource, Image
 from swink.codec import decode_messages, encode_messages
 from swink.errors import InvalidInput
 from swink.mediafiles import LARGEST
-from swink.messages import Audio, Base64Source, Document, ModelSpec, Text, ToolCall, UserMessage
-from swink.providers.convert import prepare
+from swink.messages import Audio, Base64Source, Document, ToolCall, UserMessage
 from swink.testing import ScriptedModel
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -38,7 +37,7 @@ def test_a_file_is_read_when_the_block_is_made(picture: Path):
 @pytest.mark.parametrize(
     "wrap", [lambda image: image, lambda image: ["look", image], lambda image: UserMessage([image])]
 )
-async def test_a_file_in_a_prompt_is_read_when_the_run_is_asked_for(picture: Path, wrap: Any):
+async def test_a_file_in_a_prompt_is_read_before_the_run(picture: Path, wrap: Any):
     model = ScriptedModel(["a cat"])
     agent = Agent("test:m", stream_fn=model)
     await agent.run(wrap(Image(FileSource(str(picture)))))
@@ -85,31 +84,6 @@ def test_a_name_that_is_no_text_can_be_read(tmp_path: Path):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.png")
     Path(path).write_bytes(PNG)
     assert Image.from_file(path) == Image.from_bytes(PNG)
-
-
-def test_a_message_from_elsewhere_does_not_say_which_files_are_read(picture: Path):
-    saved = encode_messages([UserMessage([Image(FileSource(str(picture)))])])
-    assert source_of(decode_messages(saved)[0]) == FileSource(str(picture))
-
-
-async def test_a_restored_message_whose_file_is_gone_can_be_sent(tmp_path: Path):
-    saved = encode_messages([UserMessage(["look", Image(FileSource(str(tmp_path / "gone.png")))])])
-    (sent,) = await prepare(decode_messages(saved), ModelSpec("a", "b"))  # pyright: ignore
-    assert "gone.png: No such file" in sent.text
-
-
-@pytest.mark.parametrize(
-    ("kind", "media_type"), [(Document, "text/plain"), (Audio, "audio/wav"), (Image, "image/png")]
-)
-async def test_a_restored_message_does_not_send_a_file_of_its_choice(
-    kind: Any, media_type: str, tmp_path: Path
-):
-    secret = tmp_path / "secret"
-    secret.write_text("TOPSECRET")
-    saved = encode_messages([UserMessage(["look", kind(FileSource(str(secret), media_type))])])
-    (sent,) = await prepare(decode_messages(saved), ModelSpec("a", "b"))  # pyright: ignore
-    assert f"not shown: {secret}" in sent.text
-    assert all(isinstance(block, Text) and "TOPSECRET" not in block.text for block in sent.content)
 
 
 def test_documents_and_sound_are_read_in_the_same_three_ways(tmp_path: Path):

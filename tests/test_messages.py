@@ -20,9 +20,9 @@ from swink.messages import (
     Cost,
     CustomMessage,
     Extension,
-    FileSource,
     Image,
     ModelSpec,
+    NamedFile,
     Price,
     Text,
     Thinking,
@@ -90,7 +90,7 @@ def test_the_wire_names_are_those_of_the_data_model():
         {"type": "tool_call", "id": "1", "name": "look", "arguments": {"at": [1]}},
     ]
     assert to_builtins(Image(UrlSource("u"))) == {"type": "image", "source": {"type": "url", "url": "u"}}
-    assert to_builtins(Image(FileSource("a/b.png")))["source"]["path"] == "a/b.png"
+    assert to_builtins(Image(NamedFile("a/b.png")))["source"]["path"] == "a/b.png"
     assert to_builtins(ToolCall("1", "n", {}, ""))["partial_json"] == "", "set and empty is not unset"
 
 

@@ -166,7 +166,7 @@ async def go_on(data: dict[str, Any], agent: Agent, tools: Sequence[Any]) -> Non
     assert (await again.run("and now?")).text == "later"
     assert (await again.run("how many?", output=int)).output == 1
     for context in model.calls:
-        sent = await prepare(paired_messages(context.messages), ModelSpec("a", "b"))
+        sent = prepare(paired_messages(context.messages), ModelSpec("a", "b"))
         assert decode_messages(encode_messages(sent))
         calls = [call.name for item in sent if isinstance(item, AssistantMessage) for call in item.tool_calls]
         results = [item.tool_name for item in sent if isinstance(item, ToolResultMessage)]

@@ -1,7 +1,8 @@
 """Content blocks: what a message consists of.
 
 A block is frozen and can always be written down and read back: text that cannot be encoded is cleaned where
-the block is made, and a file is read there.
+the block is made, and a file is read there. What was decoded must not say which files are read here: it never
+holds a `FileSource`, which alone is read.
 """
 
 from base64 import b64decode, b64encode
@@ -108,14 +109,20 @@ class UrlSource(Struct, frozen=True, gc=False, tag="url", tag_field="type"):
         tidy_texts(self, "url")
 
 
-class FileSource(Struct, frozen=True, gc=False, tag="file", tag_field="type"):
-    """A file on disk; it is read when a message with it is made or a tool returns it."""
+class NamedFile(Struct, frozen=True, gc=False, tag="file", tag_field="type"):
+    """A file that a saved message names; it is never read, and a model gets a note in its place."""
 
     path: str
     media_type: str | None = None
 
 
-Source = Base64Source | UrlSource | FileSource
+class FileSource(NamedFile, frozen=True, gc=False, tag="file", tag_field="type"):
+    """A file on disk, which is read when a block is made of it."""
+
+
+Source = Base64Source | UrlSource | NamedFile
+SENT_URLS = ("http://", "https://", "data:", "gs://", "s3://")
+"""What the URL of a block begins with; a server on this machine may read a `file:` URL from its disk."""
 
 
 class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
@@ -124,7 +131,7 @@ class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
     source: Source
 
     def __post_init__(self) -> None:
-        _check_source(self, self.source)
+        _settle_source(self, self.source)
 
     @classmethod
     def from_file(cls, path: str | Path, media_type: str | None = None) -> "Image":
@@ -149,7 +156,7 @@ class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", 
     title: str | None = None
 
     def __post_init__(self) -> None:
-        _check_source(self, self.source)
+        _settle_source(self, self.source)
         tidy_texts(self, optional=("title",))
 
     @classmethod
@@ -200,7 +207,7 @@ class Audio(Struct, frozen=True, gc=False, tag="audio", tag_field="type"):
     source: Source
 
     def __post_init__(self) -> None:
-        _check_source(self, self.source)
+        _settle_source(self, self.source)
 
     @classmethod
     def from_file(cls, path: str | Path, media_type: str | None = None) -> "Audio":
@@ -239,11 +246,16 @@ _KINDS: dict[type, Kind] = {Image: "image", Document: "document", Audio: "audio"
 
 def _file(cls: type, path: object, media_type: str | None) -> Base64Source:
     check_type(f"{cls.__name__}.from_file(path)", path, (str, Path))
-    return read_source(FileSource(str(path), media_type), _KINDS[cls])
+    return _read(FileSource(str(path), media_type), _KINDS[cls])
+
+
+def _read(source: FileSource, kind: Kind) -> Base64Source:
+    data, media_type = read_media(source.path, kind, source.media_type)
+    return Base64Source(b64encode(data).decode(), media_type)
 
 
 def _url(cls: type, url: object) -> UrlSource:
-    if not isinstance(url, str) or not url.startswith(("http://", "https://", "data:", "gs://", "s3://")):
+    if not isinstance(url, str) or not url.startswith(SENT_URLS):
         raise InvalidInput(f"{cls.__name__}.from_url() takes an http, https or data URL, not {url!r:.80}")
     return UrlSource(url)
 
@@ -256,8 +268,10 @@ def _bytes(cls: type, data: Any, media_type: str | None, known: str) -> Base64So
     return Base64Source(b64encode(data).decode(), found)
 
 
-def _check_source(block: Any, source: object) -> None:
-    if not isinstance(source, Source):
+def _settle_source(block: Any, source: object) -> None:
+    if isinstance(source, FileSource):
+        force_setattr(block, "source", _read(source, _KINDS[type(block)]))
+    elif not isinstance(source, Source):
         name = type(block).__name__
         hint = f"write {name}.from_file(path), {name}.from_url(url) or {name}.from_bytes(data)"
         what = {"Image": "an image", "Document": "a document"}.get(name, "audio")
@@ -277,19 +291,3 @@ def tidy_texts(value: Any, *names: str, optional: tuple[str, ...] = ()) -> None:
             continue
         check_type(f"{type(value).__name__}({name})", text, str)
         force_setattr(value, name, clean(str.__str__(cast(str, text))))
-
-
-def read_file(block: Any) -> Any:
-    """The block with its file read; a file that cannot be read is refused.
-
-    Never for what was decoded: a message from elsewhere must not say which files are read here.
-    """
-    if isinstance(block, Media) and isinstance(source := block.source, FileSource):
-        return replace(block, source=read_source(source, _KINDS[type(block)]))
-    return block
-
-
-def read_source(source: FileSource, kind: Kind = "image") -> Base64Source:
-    """The bytes of a file on disk."""
-    data, media_type = read_media(source.path, kind, source.media_type)
-    return Base64Source(b64encode(data).decode(), media_type)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, get_arg
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from swink.blocks import Audio as Audio
 from swink.blocks import Base64Source as Base64Source
@@ -22,11 +22,12 @@ from swink.blocks import Extension as Extension
 from swink.blocks import FileSource as FileSource
 from swink.blocks import Image as Image
 from swink.blocks import Media as Media
+from swink.blocks import NamedFile as NamedFile
 from swink.blocks import Text as Text
 from swink.blocks import Thinking as Thinking
 from swink.blocks import ToolCall as ToolCall
 from swink.blocks import UrlSource as UrlSource
-from swink.blocks import are_tidy, read_file, tidy_texts
+from swink.blocks import are_tidy, tidy_texts
 from swink.errors import InvalidInput
 from swink.jsondata import clean as clean
 from swink.modelspec import THINKING_LEVELS as THINKING_LEVELS
@@ -272,7 +273,7 @@ def as_messages(value: Input) -> tuple[Message, ...]:
     if type(value) is str:
         return (UserMessage(as_blocks(value)),)
     if isinstance(value, Message):
-        return (_with_files_read(value),)
+        return (value,)
     messages: list[Message] = []
     loose: list[Any] = []
     for item in [value] if isinstance(value, str | ContentBlock) else _items(value, "input"):
@@ -280,9 +281,9 @@ def as_messages(value: Input) -> tuple[Message, ...]:
             if loose:
                 messages.append(UserMessage(as_blocks(loose)))
                 loose = []
-            messages.append(_with_files_read(item))
+            messages.append(item)
         elif isinstance(item, str | Text | Media | Extension):
-            loose.append(read_file(item))
+            loose.append(item)
         else:
             kind = type(item).__name__
             raise InvalidInput(
@@ -291,11 +292,6 @@ def as_messages(value: Input) -> tuple[Message, ...]:
     if loose:
         messages.append(UserMessage(as_blocks(loose)))
     return tuple(messages)
-
-
-def _with_files_read(message: Message) -> Message:
-    content = tuple([read_file(block) for block in message.content])
-    return message if content == message.content else replace(message, content=content)
 
 
 def _items(value: object, what: str) -> Iterable[Any]:

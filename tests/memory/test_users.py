@@ -266,7 +266,7 @@ async def test_an_empty_reply_does_not_make_a_session_unusable(reopen: Reopen, r
     session = await reopen().create()
     await agent_of(session, [reply]).run("go")
     saved = await went_on(reopen(), session.id)
-    for message in await prepare(list(saved.messages), ModelSpec("a", "b")):
+    for message in prepare(list(saved.messages), ModelSpec("a", "b")):
         assert message.content
         assert all(block.text.strip() for block in message.content if isinstance(block, Text))
 

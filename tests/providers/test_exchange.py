@@ -223,15 +223,13 @@ async def test_a_history_that_needs_nothing_is_sent_as_it_is():
         AssistantMessage("y"),
         UserMessage((Text("z"), Image(UrlSource("https://x/y.png")))),
     ]
-    prepared = await prepare(history, ModelSpec("a", "b"))
+    prepared = prepare(history, ModelSpec("a", "b"))
     assert all(before is after or before == after for before, after in zip(history, prepared, strict=True))
     assert prepared[0] is history[0]
 
 
 async def test_an_image_in_a_data_url_becomes_its_bytes():
-    prepared = await prepare(
-        [UserMessage((Image(UrlSource("data:image/gif;base64,QUJD")),))], ModelSpec("a", "b")
-    )
+    prepared = prepare([UserMessage((Image(UrlSource("data:image/gif;base64,QUJD")),))], ModelSpec("a", "b"))
     assert prepared[0].content[0].source.data == "QUJD"  # type: ignore[union-attr]
     assert prepared[0].content[0].source.media_type == "image/gif"  # type: ignore[union-attr]
 

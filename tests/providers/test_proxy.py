@@ -30,6 +30,7 @@ from swink.messages import (
     FileSource,
     Image,
     ModelSpec,
+    NamedFile,
     Text,
     Thinking,
     ToolCall,
@@ -981,7 +982,7 @@ async def test_what_an_older_server_reads_past_is_reported_by_name_and_once(capl
 async def test_a_server_cannot_name_a_file_of_the_client(tmp_path):
     path = tmp_path / "private.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n")
-    got = await replay(body_of([Start(), BlockAdded(0, Image(FileSource(str(path)))), Done()]))
+    got = await replay(body_of([Start(), BlockAdded(0, Image(NamedFile(str(path)))), Done()]))
     assert got.terminal.kind == "stream"
     assert "no file here is read" in got.terminal.message
 

@@ -27,6 +27,7 @@ from swink.messages import (
     FileSource,
     Image,
     LlmMessage,
+    NamedFile,
     Text,
     Thinking,
     ToolCall,
@@ -355,7 +356,7 @@ async def test_an_image_is_sent_where_the_provider_takes_it_and_a_clear_error_wh
 
 @targets
 async def test_an_image_file_that_is_gone_does_not_end_the_conversation(target: AdapterCase, tmp_path: Path):
-    history = [UserMessage([Text("?"), Image(FileSource(str(tmp_path / "gone.png")))])]
+    history = [UserMessage([Text("?"), Image(NamedFile(str(tmp_path / "gone.png")))])]
     client = MemoryClient(b"".join(target.text), headers={"content-type": target.media_type})
     result = await read(
         target.make("https://p.example", KEY),
@@ -364,7 +365,7 @@ async def test_an_image_file_that_is_gone_does_not_end_the_conversation(target: 
         options=StreamOptions(http=client),
     )
     assert isinstance(result.terminal, Done)
-    assert b"gone.png: No such file" in (client.requests[0].body or b"")
+    assert b"gone.png is a name in a saved message" in (client.requests[0].body or b"")
 
 
 BLOCKS = {

@@ -167,7 +167,7 @@ class Adapter:
         return {"authorization": f"Bearer {key}"} if key else {}
 
     async def _request(self, wire: Wire, ask: Ask, again: Again | None = None) -> Request:
-        ask.conversation, messages = await self._conversations.items(
+        ask.conversation, messages = self._conversations.items(
             ask.context.messages, ask.model, wire.conversation
         )
         if again is not None:

@@ -92,14 +92,14 @@ class Conversations:
     def __init__(self) -> None:
         self._kept: list[_Kept] = []
 
-    async def items(
+    def items(
         self, messages: Sequence[LlmMessage], model: ModelSpec, make: Callable[[ModelSpec], Conversation]
     ) -> tuple[Conversation, list[Any]]:
         """A conversation that has these messages, and its items."""
         whole = paired_messages(messages)
         kept = self._take(whole, model) or _Kept(model, make(model))
         fresh: list[Any] = list(whole[len(kept.seen) :])
-        for message in await prepare(fresh, model):
+        for message in prepare(fresh, model):
             kept.conversation.add(message)
         kept.seen += fresh
         kept.history = whole.history if isinstance(whole, Snapshot) else None

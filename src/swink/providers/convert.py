@@ -1,7 +1,7 @@
 """What every provider's request needs of a history, whichever provider wrote it.
 
 paired_messages(messages)    every call with its result, right after it
-await prepare(messages, …)   files read, nothing empty left
+prepare(messages, …)         no name of a file here, nothing empty left
 CallIds(shape)               tool call ids in the shape the target accepts, the same in every request
 is_own(message, model)       whether the thinking in a message may be sent back to this model
 """
@@ -14,27 +14,26 @@ from typing import Any, cast
 
 import msgspec
 
-from swink.blocks import read_file
+from swink.blocks import SENT_URLS
 from swink.engine.history import Snapshot, paired
-from swink.errors import InvalidInput, StreamError
+from swink.errors import StreamError
 from swink.messages import (
     AssistantMessage,
     Audio,
     Base64Source,
     ContentBlock,
     Document,
-    FileSource,
     Image,
     LlmMessage,
     Media,
     ModelSpec,
+    NamedFile,
     Text,
     ToolCall,
     ToolResultMessage,
     UrlSource,
 )
 from swink.stream import ToolSpec
-from swink.threads import in_thread
 
 NO_OUTPUT = "(no output)"
 INTERRUPTED = "error: no result; the call was interrupted"
@@ -44,8 +43,8 @@ DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-async def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage]:
-    """Messages of a paired history as a provider takes them: files are loaded, no text is blank."""
+def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage]:
+    """Messages of a paired history as a provider takes them: no file is named, no text is blank."""
     prepared: list[LlmMessage] = []
     for message in messages:
         if _is_ready(message):
@@ -53,8 +52,8 @@ async def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmM
             continue
         content = message.content
         if any(isinstance(block, Media) for block in content):
+            content = tuple([_sendable(block) for block in content])
             _check_capable(content, model)
-            content = tuple([await _load(block) for block in content])
         signed = message.role == "assistant" and cast(AssistantMessage, message).provider == model.provider
         content = tuple(
             [
@@ -203,14 +202,14 @@ def joined_text(content: Iterable[ContentBlock]) -> str:
     return "\n".join(block.text for block in content if type(block) is Text)
 
 
-def data_url(source: Base64Source | UrlSource | FileSource) -> str:
+def data_url(source: Base64Source | UrlSource | NamedFile) -> str:
     """An image as a URL: its own, or its bytes."""
     match source:
         case UrlSource(url):
             return url
         case Base64Source(data, media_type):
             return f"data:{media_type};base64,{data}"
-        case FileSource(path):
+        case NamedFile(path):
             raise StreamError(f"image {path} was not read")
 
 
@@ -219,27 +218,21 @@ def valid_name(name: str) -> str:
     return name if _is_name(name) else re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
 
 
-async def load_file(block: Any) -> Any:
-    """The block with its file read; one that is gone becomes a note, and the conversation goes on.
+def _sendable(block: Any) -> Any:
+    """The block as a provider gets it: what stands for a file of this machine becomes a note.
 
-    A history may come from elsewhere and must not choose what is read here: only what is an image is.
+    A history may come from elsewhere, and must not choose what is read here, by us or by a local server.
     """
-    if not isinstance(block, Media) or not isinstance(block.source, FileSource):
+    if not isinstance(block, Media):
         return block
-    path = block.source.path
-    try:
-        if not isinstance(block, Image):
-            how = f"{type(block).__name__}.from_file(path)"
-            raise InvalidInput(f"{path} was not read when the message was made; make it with {how}")
-        return await in_thread(read_file, Image(FileSource(path)))
-    except InvalidInput as error:
-        return Text(f"[{type(block).__name__.lower()} not shown: {error}]")
-
-
-async def _load(block: Any) -> Any:
-    if isinstance(block, Media) and isinstance(source := block.source, UrlSource):
-        if found := DATA_URL.match(source.url):
-            bytes_of = Base64Source(source.url[found.end() :], found[1])
-            return msgspec.structs.replace(block, source=bytes_of)
-        return block
-    return await load_file(block)
+    kind = type(block).__name__
+    match block.source:
+        case NamedFile(path):
+            how = f"make it with {kind}.from_file(path)"
+            return Text(f"[{kind.lower()} not shown: {path} is a name in a saved message, not read; {how}]")
+        case UrlSource(url) if found := DATA_URL.match(url):
+            return msgspec.structs.replace(block, source=Base64Source(url[found.end() :], found[1]))
+        case UrlSource(url) if not url.lower().startswith(SENT_URLS):
+            return Text(f"[{kind.lower()} not shown: {url:.200} is no http, https or data URL]")
+        case _:
+            return block

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from swink.blocks import read_file
 from swink.errors import AgentError
 from swink.jsondata import decode, encode, refuse
 from swink.messages import Extension, Media, Text, ToolResult
@@ -50,20 +48,19 @@ def as_result(value: Any) -> ToolResult:
         return ToolResult((Text(value),) if value else ())
     match value:
         case ToolResult():
-            content = tuple([read_file(block) for block in value.content])
-            return value if content == value.content else replace(value, content=content)
+            return value
         case None:
             return ToolResult()
         case Transfer(to, text):
             return ToolResult((Text(text or f"transferred to {to}"),), {"transfer": to})
         case _ if isinstance(value, _RESULT_BLOCKS):
-            return ToolResult((read_file(value),))
+            return ToolResult((value,))
         case list() | tuple() if (
             value
             and all(isinstance(item, _RESULT_BLOCKS | str) for item in cast("list[Any]", value))
             and any(isinstance(item, _RESULT_BLOCKS) for item in cast("list[Any]", value))
         ):
-            return ToolResult([read_file(item) for item in cast("list[Any]", value)])
+            return ToolResult(cast("list[Any]", value))
         case _:
             return ToolResult((Text(_shown(value)),))
 

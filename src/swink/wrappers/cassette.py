@@ -22,7 +22,7 @@ from swink.errors import ErrorKind, ModelError
 from swink.filelock import locked, private
 from swink.hosted import McpConnector
 from swink.hosts import is_secret_header
-from swink.messages import FileSource, Media, ModelSpec
+from swink.messages import ModelSpec
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 from swink.wrappers.scrub import as_sent, scrub, scrub_events, scrub_messages
 
@@ -88,8 +88,6 @@ def identify(
 ) -> CassetteRequest:
     """What identifies a request; raises `TypeError` for one that is no JSON. Slow: run it in a thread."""
     messages: list[dict[str, Any]] = [to_builtins(message) for message in context.messages]
-    for message, original in zip(messages, context.messages, strict=True):
-        _add_digests(message["content"], original.content)
     request: dict[str, Any] = {
         "model": {
             "provider": model.provider,
@@ -186,17 +184,6 @@ class Cassette:
                 with suppress(OSError):
                     file.truncate(end)
                 raise
-
-
-def _add_digests(blocks: list[dict[str, Any]], originals: Any) -> None:
-    """Identify a file on disk by what it holds, not by its name."""
-    for block, original in zip(blocks, originals, strict=True):
-        if isinstance(original, Media) and isinstance(original.source, FileSource):
-            try:
-                content = Path(original.source.path).read_bytes()
-                block["source"]["sha256"] = hashlib.sha256(content).hexdigest()
-            except (OSError, ValueError):
-                block["source"]["sha256"] = None
 
 
 def _headers(options: StreamOptions) -> dict[str, str]:

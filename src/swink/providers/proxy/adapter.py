@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from swink.errors import StreamError
-from swink.messages import FileSource, LlmMessage, Media, ModelSpec
+from swink.messages import LlmMessage, Media, ModelSpec, NamedFile
 from swink.providers.adapter import Adapter, Ask, Wire
 from swink.providers.efforts import refuse
 from swink.providers.endpoint import provider_endpoint
@@ -166,7 +166,7 @@ class _Decoder:
                 del self._open[index]
                 reply.end(index, signature, citations=citations)
             case BlockAdded(index, block):
-                if isinstance(block, Media) and isinstance(block.source, FileSource):
+                if isinstance(block, Media) and isinstance(block.source, NamedFile):
                     raise StreamError("the proxy sent a path for a block; no file here is read for it")
                 if index != (own := reply.add_block(block)):
                     raise StreamError(f"the proxy adds block {index}, expected {own}")

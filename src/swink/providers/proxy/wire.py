@@ -30,10 +30,10 @@ from swink.messages import (
     Cost,
     Document,
     Extension,
-    FileSource,
     Image,
     LlmMessage,
     ModelSpec,
+    NamedFile,
     Text,
     ThinkingLevel,
     ToolResultMessage,
@@ -265,7 +265,7 @@ def _refuse_own_data(block: Any) -> None:
         case Image() | Document() | Audio():
             kind = type(block).__name__.lower()
             match block.source:
-                case FileSource():
+                case NamedFile():
                     raise StreamError(f"{kind}s must be inline or URLs; a path means nothing here")
                 case UrlSource(url) if not _WEB.match(url):
                     raise StreamError(f"{kind}s must be inline or https URLs")
