@@ -36,11 +36,12 @@ def redact_text(text: str, *secrets: str | None) -> str:
 def secret_spans(text: str) -> list[tuple[int, int]]:
     """The parts of a text that `redact_text` replaces: in order, without overlaps."""
     # Not at the top: compiling their patterns takes 10 ms, and many programs have nothing to redact.
+    from swink.redact.commandsecrets import find_options
     from swink.redact.keyformats import find_formats
     from swink.redact.namedsecrets import find_named
 
     spans: list[tuple[int, int]] = []
-    for start, stop in sorted([*find_formats(text), *find_named(text)]):
+    for start, stop in sorted([*find_formats(text), *find_named(text), *find_options(text)]):
         if spans and start < spans[-1][1]:
             spans[-1] = spans[-1][0], max(stop, spans[-1][1])
         else:

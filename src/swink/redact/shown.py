@@ -7,13 +7,23 @@ terminal does not show, or shows in another order than they are read, are escape
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from swink.redact import MARK, redact_value, secret_spans
+from swink.redact.commandsecrets import find_options
 from swink.redact.keyformats import find_formats
 
 _PLAIN = re.compile(r"[\w+/=%.:,-]+", re.A)
+"""Characters that no shell gives a meaning to, quoted or not: only a value of these is hidden."""
+_PLAIN_IN_QUOTES = re.compile(r"[\w+/=%.:,@^~ -]+", re.A)
+_QUOTED = re.compile(
+    r"""(?:[^"'\\#`$<]|\\.|(?<![\s;|&()])\#|(?:\A|(?<=[\s;|&()]))\#[^\n]*|\$(?!['"({])|<(?![<(]))*+
+    (?:"((?:[^"\\`$]|\\.|\$(?![({]))*+)(?:"|\Z)|'([^']*+)(?:'|\Z))""",
+    re.S | re.X,
+)
+"""A quoted part, as long as no substitution or here-document before it changes what a quote means."""
 _NAMES_A_PLACE = re.compile(r"[/.~@-]|.*(?://|\.\.)")
 _LONG = 20
 """From this length on a value with dots in it is taken for a key, not for the name of a file."""
@@ -28,10 +38,14 @@ _NAMED_VALUE = re.compile(
 )
 _NAMES_A_PROGRAM = re.compile(
     r"(?:askpass|command|cmd|helper|process|program|script|file|path|exec|shell|editor|pager|hook|proxy|url"
-    r"|host)s?[\"']?\s*[=:]\s*[\"']?\Z",
+    r"|host)s?[\"']?\s*[=:]\s*[\"']?\Z|alias\.[\w-]*=[\"']?\Z",
     re.I,
 )
 _BEFORE_A_COMMAND = re.compile(r"""[\n;|&(){}`!<>]|\$""")
+_COMMAND_LINE = re.compile(r"[\n;|&(`]")
+_REDIRECTION = re.compile(r"\d*(?:&>>?|(?<![=-])[<>]{1,3}[&|]?)[ \t]*[^\s<>]+(?=\s)")
+_REDIRECTED = re.compile(r"(?<![=-])[<>][&|]?[ \t]*[^\s<>]*\Z")
+_JSON = re.compile(r"""["']:["']?\Z""")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[\w*\])?\+?=")
 _QUOTES = frozenset("\"'\\")
 _RUNS_ITS_ARGUMENTS = re.compile(
@@ -60,15 +74,22 @@ _INTERPRETER = (
 _RUNS_TEXT = re.compile(
     r"(?<![\w./-])(?:eval|source|exec|xargs|parallel|trap|alias|mapfile|readarray|(?:declare|local"
     r"|typeset)\s+-\w*n)(?![\w.-])"
+    r"|(?:\A|[;&|\n({`])[ \t]*set[ \t]+(?:--[ \t]|[^-+\s;|&])"
+    r"|(?<![\w./-])(?:read(?![\w.-])[^|&;\n]{0,80}<<<|let[ \t])|\(\("
+    r"|\|[ \t]*(?:sudo[ \t]+)?(?:\S{0,80}/)?(?:at|batch|crontab|ssh|su|sudo[ \t]+-\w*[is])(?![\w.-])"
     rf"|\|[^|&;\n]{{0,80}}?{_INTERPRETER}"
     rf"|{_INTERPRETER}[^|&;\n]{{0,80}}?(?:<|\s-[A-Za-z]*[cerEp](?!\w)|\s--(?:eval|exec|command|print)(?!\w))"
     r"|(?:\A|[;&|\n({`]|\b(?:then|do|else)\b)[ \t]*(?:\w+=[^\s;|&]*[ \t]+)*(?:\.[ \t]|[\"']?[$`])"
     r"|\$\{!"
 )
 """A text that runs another part of itself: nothing in it is mere data."""
+_LOOP = re.compile(r"(?<![\w./-])(?:while|until|for|function)(?![\w./-])|\(\)")
 _RUNS_A_FILE = re.compile(rf"(?<![\w./-])chmod(?![\w.-])|(?<![\w./-])\.{{1,2}}/|{_INTERPRETER}")
-_EXPANSION = re.compile(r"\$\{?#?([A-Za-z_]\w*)")
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)\+?=[\"']?\Z")
+_EXPANSION = re.compile(r"(?:\$(?:env:)?\{?[#!]?(?:env:)?|[%!])([A-Za-z_]\w*)")
+_IN_EXPANSION = re.compile(r"\$\{[^}]*\Z")
+_ASSIGNED = re.compile(r"(?<!\w)([A-Za-z_]\w*)(?:\[\w*\])?\+?=(?:\()?([\"']?)")
+_SUBSTITUTES = re.compile(r"[$<>]\(|`")
+_PRINTS = re.compile(r"(?:.*/)?(?:echo|printf|print|cat|tee|yes|base64|xxd|rev|tr|cut|head|tail|expr|seq)")
 _COMMAND_NAME = re.compile(r"command|cmd|script|exec|program|shell|helper|hook|argv", re.I)
 _IN_AN_ADDRESS = re.compile(r"""(?:\A|[\s"'=])https?://[^\s"']*\Z""", re.I)
 _COMMAND_KEY = re.compile(
@@ -104,7 +125,11 @@ def _show(value: object, name: str, expanded: frozenset[str], *, secret: bool) -
                 shown[_show_name(key)] = _show(item, key, expanded, secret=hides)
             return shown
         case list() | tuple():
-            return [_show(item, name, expanded, secret=secret) for item in cast("Sequence[object]", value)]
+            items = cast("Sequence[object]", value)
+            is_command = not secret and _COMMAND_KEY.search(name) is not None
+            if is_command and all(isinstance(item, str) for item in items):
+                return _show_words(cast("Sequence[str]", items), name, expanded)
+            return [_show(item, name, expanded, secret=secret) for item in items]
         case str():
             return _show_text(value, name, expanded, secret=secret)
         case _:
@@ -138,57 +163,152 @@ def _is_secret(name: str, value: object) -> bool:
 def _show_text(text: str, name: str, expanded: frozenset[str], *, secret: bool) -> str:
     if secret and text and not _EVALUATED.intersection(text) and not _NAMES_A_PLACE.match(text):
         return MARK
+    return _masked(text, _hidden(text, name, expanded))
+
+
+def _show_words(words: Sequence[str], name: str, expanded: frozenset[str]) -> list[str]:
+    """A list of texts, read as the words of one command: an option may name the word after it."""
+    hidden = deque(_hidden(" ".join(words), name, expanded))
+    shown: list[str] = []
+    start = 0
+    for word in words:
+        inside: list[tuple[int, int]] = []
+        while hidden and hidden[0][0] < start + len(word):
+            first, last = hidden.popleft()
+            if start <= first and last <= start + len(word):
+                inside.append((first - start, last - start))
+        shown.append(_masked(word, inside))
+        start += len(word) + 1
+    return shown
+
+
+def _masked(text: str, hidden: Sequence[tuple[int, int]]) -> str:
     parts: list[str] = []
     position = 0
+    for start, end in hidden:
+        parts += [escape_invisible(text[position:start]), MARK]
+        position = end
+    return "".join([*parts, escape_invisible(text[position:])])
+
+
+def _hidden(text: str, name: str, expanded: frozenset[str]) -> list[tuple[int, int]]:
+    """The parts of a text that are secrets and mere values."""
     spans = secret_spans(text)
-    if spans and _runs_itself(text):
-        spans = []
-    keys = {start for start, _ in find_formats(text)} if spans else set[int]()
+    if not spans or _runs_itself(text):
+        return []
+    keys = {start for start, _ in find_formats(text)}
+    options = {start for start, _ in find_options(text)}
+    quoted = _quoted_parts(text)
+    outside = _outside(text, quoted)
+    substitutes = _SUBSTITUTES.search(text) is not None
+    hidden: list[tuple[int, int]] = []
     for start, end in spans:
         scheme = _SCHEME.match(text, start, end)
         start = scheme.end() if scheme else start
-        if _may_hide(text, start, end, name) and (start in keys or not _is_expanded(text, start, expanded)):
-            parts += [escape_invisible(text[position:start]), MARK]
-            position = end
-    return "".join([*parts, escape_invisible(text[position:])])
+        alphabet = _PLAIN_IN_QUOTES if quoted.get(start) == end else _PLAIN
+        if (
+            alphabet.fullmatch(text, start, end)
+            and not _NAMES_A_PLACE.match(text, start, end)
+            and not (substitutes and _is_printed(text, start))
+            and not _IN_EXPANSION.search(text, max(0, start - _ROOM), start)
+            # A shell takes a quoted part for one word, and the program that gets it may be a shell as well.
+            and not (start in options and _is_in_command_name(outside[max(0, start - _ROOM) : start]))
+            and all(start in options or _may_hide(text, read, start, end, name) for read in (text, outside))
+            and (start in keys or not _is_expanded(text, start, expanded))
+        ):
+            hidden.append((start, end))
+    return hidden
 
 
 def _runs_itself(text: str) -> bool:
     """Whether a command runs, or decodes and runs, another part of its own text."""
-    return _RUNS_TEXT.search(text) is not None or (">" in text and _RUNS_A_FILE.search(text) is not None)
+    if _RUNS_TEXT.search(text):
+        return True
+    written = 0 if _LOOP.search(text) else text.find(">")
+    return ">" in text and _RUNS_A_FILE.search(text, written) is not None
+
+
+def _quoted_parts(text: str) -> dict[int, int]:
+    """Where the quoted parts of a command begin and end, as far as it is certain that they are quoted."""
+    parts: dict[int, int] = {}
+    position = 0
+    while (found := _QUOTED.match(text, position)) is not None:
+        start, end = found.span(found.lastindex or 0)
+        parts[start] = end
+        position = found.end()
+    return parts
+
+
+def _outside(text: str, quoted: Mapping[int, int]) -> str:
+    """The text with letters in place of all that is quoted."""
+    parts: list[str] = []
+    position = 0
+    for start, end in quoted.items():
+        parts += [text[position:start], "q" * (end - start)]
+        position = end
+    return "".join([*parts, text[position:]])
 
 
 def _is_expanded(text: str, start: int, expanded: frozenset[str]) -> bool:
-    """Whether a value is assigned to a variable that the call uses: as a host, a path or an option."""
-    assigned = _ASSIGNED.search(text, max(0, start - _NEAR), start)
-    return assigned is not None and assigned[1] in expanded
+    """Whether a value is assigned, by itself or in a longer one, to a variable that the call uses."""
+    before = text[max(0, start - _ROOM) : start] if expanded else ""
+    return any(
+        assigned[1] in expanded and not _ends(before[assigned.end() :], assigned[2])
+        for assigned in _ASSIGNED.finditer(before)
+    )
 
 
-def _may_hide(text: str, start: int, end: int, name: str) -> bool:
-    """Whether a part of a text is a mere value: not evaluated by a shell, no name of a place or program."""
-    value, before = text[start:end], text[max(0, start - _ROOM) : start]
-    if (
-        not _PLAIN.fullmatch(value)
-        or _NAMES_A_PLACE.match(value)
-        or not any(char.isdigit() for char in value)
-    ):
+def _ends(rest: str, quote: str) -> bool:
+    """Whether the value of an assignment ends within what follows its `=`."""
+    return quote in rest if quote else re.search(r"[\s;|&]", rest) is not None
+
+
+def _may_hide(text: str, read: str, start: int, end: int, name: str) -> bool:
+    """Whether a part of a text is a mere value: not evaluated by a shell, no name of a place or program.
+
+    `read` is the text as a shell reads it.
+    """
+    value, before, near = (
+        text[start:end],
+        read[max(0, start - _ROOM) : start],
+        text[max(0, start - _NEAR) : start],
+    )
+    if _COMMAND_KEY.search(name) and _is_in_command_name(before):
         return False
     if ("." in value and len(value) < _LONG) or text[end : end + 1] in ("/", ".", "("):
         return False
-    near = before[-_NEAR:]
     if _NAMED_VALUE.search(near):
         return not _NAMES_A_PROGRAM.search(near)
-    if before.endswith("/"):
-        return _IN_AN_ADDRESS.search(before) is not None
-    if value == text.strip():
+    if near.endswith("/"):
+        return _IN_AN_ADDRESS.search(text, max(0, start - _ROOM), start) is not None
+    if len(text) < end + _ROOM and value == text.strip():
         return not _COMMAND_KEY.search(name)
     return _is_argument(before, is_whole=start <= _ROOM)
+
+
+def _is_in_command_name(before: str) -> bool:
+    """Whether what follows is, or belongs to, the name of a command or the target of a redirection."""
+    line = _REDIRECTION.sub(" ", _COMMAND_LINE.split(before)[-1])
+    if _REDIRECTED.search(line) or (line.lstrip()[:1] in _QUOTES and line.count(line.lstrip()[0]) % 2):
+        return True
+    words = line.split()
+    word = words.pop() if words and not line[-1].isspace() else ""
+    is_first = all(word in _RESERVED or _ASSIGNMENT.match(word) for word in words)
+    return is_first and not _ASSIGNMENT.match(word) and not _JSON.search(word)
+
+
+def _is_printed(text: str, start: int) -> bool:
+    """Whether a command prints what stands here; a substitution makes it a part of another command."""
+    before = text[max(0, start - _ROOM) : start]
+    words = _BEFORE_A_COMMAND.split(before)[-1].split()
+    return before.rfind("<<") > before.rfind(";") or bool(words and _PRINTS.fullmatch(words[0]))
 
 
 def _is_argument(before: str, *, is_whole: bool) -> bool:
     """Whether what follows would be the argument of a command that does not run its arguments."""
     *others, line = _BEFORE_A_COMMAND.split(before)
-    words = [word for word in line.split() if word not in _RESERVED and not _ASSIGNMENT.match(word)]
+    whole = line.split()[: None if line[-1:].isspace() else -1]  # without the word that the value belongs to
+    words = [word for word in whole if word not in _RESERVED and not _ASSIGNMENT.match(word)]
     if (
         not words
         or not (others or is_whole)
