@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from pydantic import BaseModel
 from scenes import Scene, call
+from tests.counts import tried
 
 from swink import (
     AssistantMessage,
@@ -104,6 +105,45 @@ def test_every_kind_is_found_in_its_surroundings(kind: str, secret: str):
         text = PiiRedactor().redact(frame.replace("@", secret))
         assert secret not in text, frame
         assert f"[{kind}]" in text or "[redacted]" in text or kind == "ipv6", text
+
+
+SPACED = [
+    item for item in ALL if item[0] in ("phone", "card", "ssn", "iban") and any(c in item[1] for c in " -")
+]
+SPACES = "\u00a0\u2007\u2009\u200a\u202f\u205f\u3000"
+HYPHENS = "\u2010\u2011\u2012\u2013\u2212\u00ad\uff0d"
+
+
+@pytest.mark.parametrize(("kind", "secret"), SPACED)
+def test_numbers_with_the_spaces_and_hyphens_of_a_text_processor_are_found(kind: str, secret: str):
+    for space, hyphen in zip(SPACES, HYPHENS, strict=True):
+        written = secret.replace(" ", space).replace("-", hyphen)
+        assert PiiRedactor().redact(f"at {written}, or") == f"at [{kind}], or", ascii(written)
+
+
+@tried(100, 5_000)
+@given(st.sampled_from([item for item in ALL if item[0] in ("email", *dict(SPACED))]), st.data())
+def test_odd_digits_and_invisible_characters_hide_nothing(item: tuple[str, str], data: st.DataObject):
+    kind, secret = item
+    wide = {char: chr(ord(char) + 0xFEE0) for char in "0123456789+@"}
+    written = "".join(
+        data.draw(st.sampled_from([char, wide.get(char, char), char + "\u200b", "\u2060" + char]))
+        for char in secret
+    )
+    assert f"[{kind}]" in PiiRedactor().redact(f"at {written}, or"), ascii(written)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1990\u20131999, pages 100\u2013200 and 1\u202f234\u202f567\u00a0m",
+        "3\u2212212 = \u2212209, 10\u00a0000\u00a0000 people, \u00a7\u00a012\u00a0(3)",
+        "2024\u201101\u201115, 12:30\u201313:45, v1.2.3\u2011rc1",
+        "\uff12\uff10\uff12\uff14\u5e74\uff11\u6708 \u0661\u0662\u0663",
+    ],
+)
+def test_ordinary_figures_keep_their_typography(text: str):
+    assert PiiRedactor().redact(text) == text
 
 
 @pytest.mark.parametrize("text", HARMLESS)

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 from swink.policies.labelled import find_birth_dates, find_passports, find_phones, find_social_numbers
 from swink.policies.numbering import is_calling_code, is_card, is_iban
+from swink.policies.typography import Written, readings
 
 Kind = Literal["key", "email", "iban", "card", "ssn", "passport", "birthdate", "phone", "ipv6", "ipv4"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -21,10 +22,16 @@ Span = tuple[int, int]
 def find(kind: Kind, text: str) -> Iterator[Span]:
     """The places of data of one kind in a text, in order, without overlaps; `swink.redact` finds keys."""
     end = 0
-    for start, stop in sorted(_FINDERS[kind](text)):
+    for start, stop in sorted(span for written in readings(text) for span in _places(kind, written)):
         if start >= end:
             yield start, stop
             end = stop
+
+
+def _places(kind: Kind, written: Written) -> Iterator[Span]:
+    text, places = written
+    for start, stop in _FINDERS[kind](text):
+        yield (start, stop) if places is None else (places[start], places[stop - 1] + 1)
 
 
 def _numbers(
