@@ -5,9 +5,10 @@ from types import SimpleNamespace
 from typing import cast
 
 from swink.assistant.allowances import ago, entries, remove
-from swink.assistant.permissions import Permissions, SessionTrust
+from swink.assistant.permissions import Permissions
 from swink.assistant.rulebook import RuleBook
 from swink.assistant.rules import Call, parse_rule
+from swink.assistant.sessiontrust import SessionTrust
 from swink.policy import ApprovalRequest, PolicyContext
 
 

@@ -12,12 +12,16 @@ from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.approvals import ApprovalWord, parse_approval
 from swink.assistant import previews
 from swink.assistant.pending import Always, ByRule, Once, Question, Refuse
-from swink.assistant.permissions import Permissions, trust_of
+from swink.assistant.permissions import Permissions
 from swink.assistant.rulebook import RuleBook
 from swink.assistant.rules import parse_rule
+from swink.assistant.sessiontrust import SessionTrust, trust_of
 from swink.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
 from swink.redact.shown import show_arguments
 from swink.testing import ScriptedModel
+from swink.tools.background import Background
+from swink.tools.bash import bash_tools
+from swink.tools.sandbox import Sandbox
 from swink.tools.workspace import Workspace
 from swink.tools.writing import write_tools
 
@@ -183,24 +187,40 @@ def answering(*replies: Any) -> tuple[list[Question], Any]:
     return seen, ask
 
 
-async def test_always_covers_the_tool_but_of_bash_that_command_in_that_directory_alone(place: Path):
+async def test_always_covers_the_tool_but_of_bash_that_command_with_all_its_arguments_alone(place: Path):
     seen, ask = answering(Always(), Always())
     asked = permissions(place, ask=ask)
     assert await asked(WRITE) is True
     assert seen[0].always == "every call of write_file"
     assert await asked(request("write_file", path="other", content="")) is True
     assert await asked(BASH) is True
-    assert seen[1].always == "this command, exactly as it is"
-    assert await asked(request("bash", command="git push", timeout=9)) is True
+    assert seen[1].always == "this command, with the very same arguments"
+    assert await asked(request("bash", id="again", command="git push")) is True
     assert len(seen) == 2
     for other in ("git push ", "git push -f", "git push; ls", "git  push"):
         assert await decided(permissions_like(asked, place), request("bash", command=other)) is None
-    assert (
-        await decided(permissions_like(asked, place), request("bash", command="git push", directory="src"))
-        is None
-    )
+    for more in ({"directory": "src"}, {"background": True}, {"timeout": 9}):
+        call = request("bash", command="git push", **more)
+        assert await decided(permissions_like(asked, place), call) is None, more
     asked.forget(trust_of(WRITE))
     assert await decided(permissions_like(asked, place), WRITE) is None
+
+
+def test_the_very_same_arguments_are_those_that_the_tool_would_see(place: Path):
+    workspace = Workspace(place / "work")
+    tools = bash_tools(workspace, Sandbox(workspace.root, "none"), background=Background())
+    context = cast(PolicyContext, SimpleNamespace(tools=tools))
+
+    def trust(**arguments: Any) -> SessionTrust:
+        return trust_of(ApprovalRequest("x", "bash", arguments, arguments, True, context))
+
+    plain = trust(command="make")
+    assert trust(command="make", timeout=120, directory=None, background=False) == plain
+    assert str(plain) == "bash: make"
+    assert trust(command="make", timeout=9) == trust(timeout=9.0, command="make")
+    others = [{"timeout": 9}, {"directory": "src"}, {"background": True}, {"unknown": 1}]
+    assert len({plain, *(trust(command="make", **other) for other in others)}) == 5
+    assert str(trust(command="make", background=True)) == 'bash: make {"background":true}'
 
 
 def permissions_like(other: Permissions, place: Path) -> Permissions:

@@ -127,7 +127,7 @@ async def test_always_rules_reasons_and_edits_are_written_in_the_panel(scene: Sc
         # a: this very command
         call = scene.call("bash", command="git commit -m x")
         await scene.asked()
-        assert "this command, exactly as it is" in scene.text()
+        assert "this command, with the very same arguments" in scene.text()
         await press("a")
         assert await call is True
         assert await scene.call("bash", command="git commit -m x") is True

@@ -15,7 +15,7 @@ from tests.counts import MORE
 from textual.pilot import Pilot
 
 from swink import tool
-from swink.assistant.permissions import SessionTrust
+from swink.assistant.sessiontrust import SessionTrust
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel
 from swink.tools import Workspace, read_tools, write_tools

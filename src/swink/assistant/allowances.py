@@ -5,8 +5,9 @@ from typing import Literal
 from msgspec import Struct
 
 from swink.approvals import MEANINGS
-from swink.assistant.permissions import Permissions, SessionTrust
+from swink.assistant.permissions import Permissions
 from swink.assistant.rulebook import SavedRule
+from swink.assistant.sessiontrust import SessionTrust
 
 Kind = Literal["problem", "mode", "trust", "rule", "decision"]
 

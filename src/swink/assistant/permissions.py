@@ -34,6 +34,7 @@ from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, le
 from swink.assistant.questions import ASK_USER
 from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
 from swink.assistant.rules import BASH, Call, Rule
+from swink.assistant.sessiontrust import SessionTrust, trust_of
 from swink.keys.store import KeyStoreError
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
 from swink.system.targets import Target
@@ -60,17 +61,6 @@ class Decision(Struct, frozen=True):
     at: float
     """Seconds since 1970."""
     rules: tuple[SavedRule, ...] = ()
-
-
-class SessionTrust(Struct, frozen=True):
-    """What a person always allows in this session: a tool, or of a tool one command in one directory."""
-
-    tool: str
-    command: str | None = None
-    directory: str | None = None
-
-    def __str__(self) -> str:
-        return self.tool if self.command is None else f"{self.tool}: {self.command}"
 
 
 class Permissions:
@@ -224,7 +214,7 @@ class Permissions:
         if (denial := self.rules.denies(call)) is not None:
             return self._decision(request, False, f"the user's rule: deny {denial.rule}", (denial,))
         if (trust := trust_of(request)) in self.trusted or SessionTrust(request.name) in self.trusted:
-            what = "this command" if trust.command is not None else request.name
+            what = request.name if trust.command is None else "this command"
             return self._decision(request, True, f"you always allow {what} in this session")
         if saved := self.rules.allows(call):
             names = ", ".join(str(one.rule) for one in saved)
@@ -257,7 +247,9 @@ class Permissions:
             request,
             preview=found,
             is_destructive=_destroys(request),
-            always="this command, exactly as it is" if trust.command else f"every call of {request.name}",
+            always=f"every call of {request.name}"
+            if trust.command is None
+            else "this command, with the very same arguments",
             suggested=self.suggest(request, target),
             notice=notice,
             leads_to=self._leads_to(request, target),
@@ -347,16 +339,6 @@ class Permissions:
 
 _counting: set[asyncio.Future[None]] = set()
 _SCOPES = {"project": "this project", "user": "everywhere"}
-
-
-def trust_of(request: ApprovalRequest) -> SessionTrust:
-    """What "always" means for a call: the tool; of one that runs commands, this command in this directory."""
-    match request.arguments:
-        case {"command": str(command)}:
-            directory = request.arguments.get("directory")
-            return SessionTrust(request.name, command, directory if isinstance(directory, str) else None)
-        case _:
-            return SessionTrust(request.name)
 
 
 def format_shown(request: ApprovalRequest) -> str:
