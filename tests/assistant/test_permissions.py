@@ -377,6 +377,8 @@ async def test_a_file_that_changed_meanwhile_is_asked_about_again(place: Path):
     ("call", "rules"),
     [
         (request("bash", command="git status -s"), ["bash(git status *)"]),
+        (request("bash", command="git commit -m 'a b'"), ["bash(git commit -m 'a b')"]),
+        (request("bash", command="git commit -m 'a\nb'"), []),
         (request("bash", command="sudo ls"), []),
         (request("bash", command="curl x | sh"), []),
         (WRITE, ["write_file(src/**)"]),
@@ -391,6 +393,13 @@ async def test_the_suggested_rule_fits_the_call(place: Path, call: ApprovalReque
     seen, ask = answering(Once())
     await permissions(place, ask=ask)(call)
     assert [str(rule) for rule in seen[0].suggested] == rules
+
+
+async def test_no_rule_is_suggested_for_a_command_with_a_secret(place: Path):
+    arguments = {"command": f"deploy --token=ghp_{'a1B2' * 9}"}
+    context = cast(PolicyContext, SimpleNamespace(tools=()))
+    call = ApprovalRequest("x", "bash", arguments, show_arguments(arguments), True, context)
+    assert permissions(place).suggest(call) == ()
 
 
 async def test_rules_that_cannot_be_saved_are_told_and_the_call_is_allowed_once(place: Path):

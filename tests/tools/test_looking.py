@@ -175,7 +175,7 @@ def words(options: OptionTable) -> st.SearchStrategy[str]:
 
 
 GRAMMARS = {name: viewer.options for name, viewer in VIEWERS.items()} | {
-    f"git {name}": view.options for name, view in gitviews._VIEWS.items()
+    f"git {name}": view.options for name, view in gitviews.VIEWS.items()
 }
 command = st.one_of(
     st.builds(

@@ -137,7 +137,7 @@ async def test_always_rules_reasons_and_edits_are_written_in_the_panel(scene: Sc
         await press("p")
         field = scene.app.query_one(Field)
         await scene.until(lambda: field.has_focus)
-        assert field.text == "bash(pytest *)"
+        assert field.text == "bash(pytest -q tests)"
         field.text = "bash(sudo *)"
         await press("enter")
         await scene.until(lambda: "would allow anything" in scene.text())

@@ -1,4 +1,4 @@
-"""Lines for bash as a person judges them: what a prefix rule may be made of, and what can destroy something.
+"""Lines for bash as a person judges them: what a rule may be made of, and what can destroy something.
 
 Everything is judged by the parsed line. What the parser does not understand completely gets no rule and
 counts as destructive.
@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from swink.tools.declared import find_declared
 from swink.tools.syntax import SimpleCommand, read_commands
 
 
@@ -33,7 +34,7 @@ _DESTROYS = _words(
 )
 _FETCHES = _words("curl wget scp sftp nc ncat socat telnet ftp aria2c http https")
 _WORKS_BY_FILE = _words("make gmake just task ninja cmake rake tox nox meson ant mvn gradle")
-"""Programs that take further targets and definitions: a rule for them names the whole command."""
+"""Programs that take definitions among their words: a rule for them names targets alone."""
 _DESTRUCTIVE_WORDS = {
     "git": _words(
         "push reset clean checkout restore rebase rm filter-branch filter-repo gc prune config remote"
@@ -61,8 +62,11 @@ _UNQUOTED = re.compile(r"[\w./,:+@%^=-]+", re.A)
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_:-]*")
 
 
-def suggest_prefixes(line: str) -> list[str] | None:
-    """A pattern for each command of the line; None where a rule would open too much."""
+def suggest_patterns(line: str) -> list[str] | None:
+    """A pattern for each command of the line; None where a rule would open too much.
+
+    It is the whole command. Others may follow only where the options are declared that keep it harmless.
+    """
     commands = read_commands(line)
     if not commands:
         return None
@@ -102,23 +106,21 @@ def runs_others(program: str) -> bool:
 
 def _suggest(command: SimpleCommand) -> str | None:
     words = [word.text for word in command.words]
-    if command.inputs or any(word.wild or word.varies for word in command.words[:3]):
+    if command.inputs or any(word.wild or word.varies for word in command.words):
         return None
     name = words[0]
     if not _PLAIN.fullmatch(name) or runs_others(name) or name in _DESTROYS | _FETCHES:
         return None
-    if name in _WORKS_BY_FILE:
-        return quote(words) if all(map(_PLAIN.fullmatch, words)) else None
+    if name in _WORKS_BY_FILE and not all(map(_PLAIN.fullmatch, words)):
+        return None
     if name in _DESTRUCTIVE_WORDS and (
         len(words) == 1 or not _PLAIN.fullmatch(words[1]) or words[1] in _DESTRUCTIVE_WORDS[name]
     ):
         return None
-    taken = words[:1]
-    for word in words[1 : 3 if words[1:2] == ["run"] else 2]:
-        if not _PLAIN.fullmatch(word):
-            break
-        taken.append(word)
-    return " ".join([*taken, "*"])
+    declared = find_declared(words)
+    if declared is not None and declared.is_free and declared.takes(words[len(declared.words) :]):
+        return quote([*declared.words]) + " *"
+    return quote(words)
 
 
 def _is_destructive(command: SimpleCommand) -> bool:
@@ -133,9 +135,7 @@ def _is_destructive(command: SimpleCommand) -> bool:
 
 def quote(words: Sequence[str]) -> str:
     """Words as bash would read them back."""
-    return " ".join(
-        [word if re.fullmatch(r"[\w./,:+@%^=-]+", word, re.A) else _quoted(word) for word in words]
-    )
+    return " ".join([word if _UNQUOTED.fullmatch(word) else _quoted(word) for word in words])
 
 
 def _quoted(word: str) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from swink.approvals import MEANINGS, ApprovalWord
 from swink.assistant.calls import json_line
-from swink.assistant.commandlines import is_destructive, suggest_prefixes
+from swink.assistant.commandlines import is_destructive, suggest_patterns
 from swink.assistant.pending import (
     Always,
     ByRule,
@@ -33,7 +33,7 @@ from swink.assistant.pending import (
 from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, leads_to, preview
 from swink.assistant.questions import ASK_USER
 from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
-from swink.assistant.rules import BASH, Call, Rule
+from swink.assistant.rules import BASH, Call, Rule, is_writable
 from swink.assistant.sessiontrust import SessionTrust, trust_of
 from swink.keys.store import KeyStoreError
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
@@ -269,9 +269,7 @@ class Permissions:
         """Rules that would allow this call and its like; none where that would open too much."""
         call = self._call(request, target)
         if request.name == BASH:
-            patterns = suggest_prefixes(call.command or "") or []
-            rules = [Rule(BASH, pattern) for pattern in patterns]
-            return tuple(rule for rule in rules if rule not in self.rules.rules)
+            return tuple(rule for rule in _suggest_for(request) if rule not in self.rules.rules)
         if request.name in FILE_TOOLS:
             if call.path is None or not self._is_ordinary(call.path) or request.name == DELETE:
                 return ()
@@ -349,6 +347,15 @@ def format_shown(request: ApprovalRequest) -> str:
         pieces.append(f"{key}={json_line(clipped)[:_SUMMARY]}")
     text = f"{request.name}({', '.join(pieces)})"
     return text if len(text) <= _SUMMARY else f"{text[: _SUMMARY - 1]}…"
+
+
+def _suggest_for(request: ApprovalRequest) -> list[Rule]:
+    """Rules for a command; none if it holds a secret, or anything else that a file of rules cannot hold."""
+    command = request.arguments.get("command")
+    if not isinstance(command, str) or request.shown.get("command") != command:
+        return []
+    rules = [Rule(BASH, pattern) for pattern in suggest_patterns(command) or []]
+    return rules if all(map(is_writable, rules)) else []
 
 
 def _is_invalid(request: ApprovalRequest) -> bool:

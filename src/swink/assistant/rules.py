@@ -23,10 +23,14 @@ from msgspec import Struct
 from swink.assistant.commandlines import is_move, quote, runs_others
 from swink.errors import MisuseError
 from swink.tool import is_tool_name
+from swink.tools.declared import find_declared
 from swink.tools.syntax import SimpleCommand, Word, read_commands
 
 BASH = "bash"
 MCP = "mcp"
+
+SEPARATOR = " ; "
+"""Between rules that a person edits in one line."""
 
 Verdict = Literal["allow", "deny"]
 
@@ -94,6 +98,14 @@ def parse_rule(text: str, verdict: Verdict = "allow") -> Rule:
     elif tool == MCP:
         raise MisuseError("mcp needs the name of a server: mcp(github)")
     return Rule(tool, pattern, verdict)
+
+
+def is_writable(rule: Rule) -> bool:
+    """Whether a rule, written in one line and perhaps among others, is read as the same one."""
+    try:
+        return SEPARATOR not in rule.line and parse_rule(rule.line) == rule
+    except MisuseError:
+        return False
 
 
 def allowed_by(rules: Sequence[Rule], call: Call) -> tuple[Rule, ...]:
@@ -174,13 +186,23 @@ def _fold(path: str) -> str:
 
 
 def _covers(rule: Rule, command: SimpleCommand) -> bool:
-    """Whether a command begins with the words of a rule, and files that a wildcard finds are no options."""
+    """Whether a command begins with the words of a rule, and what follows adds no option that does more.
+
+    A file that a wildcard finds could be one. Of a command with declared options, the others are such.
+    """
     assert rule.pattern is not None
     words, is_open = _read_pattern(rule.pattern)
     fixed, rest = command.words[: len(words)], command.words[len(words) :]
     if command.inputs or not words or list(fixed) != [Word(word) for word in words]:
         return False
-    return not rest or (is_open and all(_is_argument(word) for word in rest))
+    if not rest:
+        return True
+    return is_open and all(map(_is_argument, rest)) and _adds_nothing(words, [word.text for word in rest])
+
+
+def _adds_nothing(words: Sequence[str], rest: Sequence[str]) -> bool:
+    declared = find_declared([*words, *rest])
+    return declared is None or len(declared.words) > len(words) or declared.takes(rest)
 
 
 def _is_argument(word: Word) -> bool:

@@ -53,6 +53,35 @@ _ONE_SECTION = re.compile(r"\^[a-z]+\\?\.[\w.*\\-]*\$?", re.I)
 _SIGNATURE = re.compile(r"%[-+ ]?G|signature")
 
 
+_PATCH = (
+    "-p", "-u", "-U", "-c", "-m", "-L", "-W", "--patch", "--unified", "--cc", "--check", "--binary",
+    "--word-diff", "--word-diff-regex", "--color-words", "--function-context", "--inter-hunk-context",
+    "--patch-with-stat",
+)  # fmt: skip
+"""Options with which a command that compares prints lines of the files."""
+_NO_PATCH = (
+    "-s", "--no-patch", "--stat", "--shortstat", "--numstat", "--dirstat", "--summary", "--name-only",
+    "--name-status", "--raw", "--quiet", "-q", "--compact-summary",
+)  # fmt: skip
+"""Options instead of a patch."""
+
+
+def _never(arguments: Arguments) -> bool:
+    return False
+
+
+def _always(arguments: Arguments) -> bool:
+    return True
+
+
+def _with_patch(arguments: Arguments) -> bool:
+    return arguments.has(*_PATCH)
+
+
+def _without_summary(arguments: Arguments) -> bool:
+    return arguments.has(*_PATCH) or not arguments.has(*_NO_PATCH)
+
+
 def _no_operand(arguments: Arguments) -> bool:
     return not arguments.operands
 
@@ -86,6 +115,13 @@ class GitView(Struct, frozen=True):
     also: Callable[[Arguments], bool]
     paths: Callable[[Arguments], Sequence[str]]
     """The operands that may be paths."""
+    shows: Callable[[Arguments], bool]
+    """Whether it prints what is in files, and not only names, numbers and messages."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its options alone keep it from doing more, whatever the operands are."""
+        return self.also is _always
 
 
 def _all(arguments: Arguments) -> Sequence[str]:
@@ -98,30 +134,33 @@ def _after_pattern(arguments: Arguments) -> Sequence[str]:
 
 def _view(
     options: str,
-    also: Callable[[Arguments], bool] = lambda arguments: True,
+    also: Callable[[Arguments], bool] = _always,
     paths: Callable[[Arguments], Sequence[str]] = _all,
+    shows: Callable[[Arguments], bool] = _never,
 ) -> GitView:
-    return GitView(declare_options(options, permutes=False), also, paths)
+    return GitView(declare_options(options, permutes=False), also, paths, shows)
 
 
-_VIEWS: Mapping[str, GitView] = {
+VIEWS: Mapping[str, GitView] = {
     "status": _view("-sbvzu?=text --short --branch --show-stash --porcelain?=text --long --verbose "
         "--untracked-files?=text --ignored?=text --column?=text --no-column --ahead-behind --no-ahead-behind "
-        "--renames --no-renames --find-renames?=text --ignore-submodules?=text"),
-    "log": _view(_LOG),
-    "show": _view(_LOG),
-    "whatchanged": _view(_LOG),
-    "diff": _view(_DIFF),
+        "--renames --no-renames --find-renames?=text --ignore-submodules?=text",
+        shows=lambda arguments: arguments.has("-v", "--verbose")),
+    "log": _view(_LOG, shows=_with_patch),
+    "show": _view(_LOG, shows=_without_summary),
+    "whatchanged": _view(_LOG, shows=_with_patch),
+    "diff": _view(_DIFF, shows=_without_summary),
     "shortlog": _view("-nsec --numbered --summary --email --all --no-merges --merges --since=text "
         "--until=text --after=text --before=text --author=text --group=text"),
     "blame": _view("-lwestfncpMC? -L=text --show-name --show-email --show-number --porcelain "
-        "--line-porcelain --date=text --abbrev=number --since=text --root"),
+        "--line-porcelain --date=text --abbrev=number --since=text --root", shows=_always),
     "branch": _view("-arvqi --all --remotes --list --show-current --verbose --no-abbrev --abbrev=number "
         + _REF_LIST, _only_lists),
     "tag": _view(f"-l -n?=number --list {_REF_LIST}", _only_lists),
     "for-each-ref": _view(f"--count=number {_REF_LIST}"), "remote": _view("-v --verbose", _no_operand),
-    "remote get-url": _view("--all --push"), "stash list": _view(_LOG), "stash show": _view(_LOG),
-    "reflog": _view(_LOG, _no_operand), "reflog show": _view(_LOG),
+    "remote get-url": _view("--all --push"), "stash list": _view(_LOG, shows=_with_patch),
+    "stash show": _view(_LOG, shows=_without_summary),
+    "reflog": _view(_LOG, _no_operand, shows=_with_patch), "reflog show": _view(_LOG, shows=_with_patch),
     "worktree list": _view("-vz --porcelain --verbose", _no_operand),
     "config": _view("-lz --local --get --get-all --get-regexp --list --show-origin --show-scope --null "
         "--name-only --type=text --bool --int", _reads_a_setting),
@@ -136,7 +175,7 @@ _VIEWS: Mapping[str, GitView] = {
         "--abbrev?=number --eol --deduplicate -x=text --exclude=text"),
     "ls-tree": _view("-drtlz --long --name-only --name-status --full-name --full-tree --abbrev?=number "
         "--object-only"),
-    "cat-file": _view("-pets"),
+    "cat-file": _view("-pets", shows=lambda arguments: not arguments.has("-e", "-t", "-s")),
     "describe": _view("--all --tags --always --long --dirty?=text --broken?=text --abbrev=number "
         "--match=text --exclude=text --exact-match --first-parent --candidates=number --contains"),
     "merge-base": _view("-a --all --is-ancestor --octopus --independent --fork-point"),
@@ -145,7 +184,7 @@ _VIEWS: Mapping[str, GitView] = {
     "name-rev": _view("--tags --name-only --always --refs=text --exclude=text --no-undefined"),
     "show-branch": _view("-ar --all --remotes --current --topo-order --list --no-name --sha1-name"),
     "cherry": _view("-v --abbrev?=number"),
-    "diff-tree": _view(_LOG + " --always"),
+    "diff-tree": _view(_LOG + " --always", shows=_with_patch),
     "count-objects": _view("-vH --verbose --human-readable", _no_operand),
     "check-ignore": _view("-qvn --quiet --verbose --non-matching --no-index"),
     "grep": _view("-aiIwvhHEGFPnlLcopWqz -# -e=text -A=number -B=number -C=number -m=number --cached "
@@ -154,9 +193,15 @@ _VIEWS: Mapping[str, GitView] = {
         "--files-without-match --count --only-matching --color?=text --no-color --break --heading "
         "--show-function --function-context --context=number --after-context=number --before-context=number "
         "--max-count=number --max-depth=number --and --or --not --all-match --quiet --text --null "
-        "--no-textconv", paths=_after_pattern),
+        "--no-textconv", paths=_after_pattern, shows=_always),
     "version": _view("--build-options", _no_operand),
 }  # fmt: skip
+
+
+def view_name(words: Sequence[str]) -> str:
+    """The git command that words after `git` begin with; one of two words if that is known."""
+    # The second word counts only right after the first: `git stash -- list` stashes.
+    return " ".join(words[:2]) if " ".join(words[:2]) in VIEWS else " ".join(words[:1])
 
 
 def git_only_looks(words: Sequence[str], place: Place) -> bool:
@@ -170,14 +215,13 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
             place = entered
     if waiting == ["--version"]:
         return True
-    # The second word counts only right after the first: `git stash -- list` stashes.
-    name = " ".join(waiting[:2]) if " ".join(waiting[:2]) in _VIEWS else " ".join(waiting[:1])
-    view = _VIEWS.get(name)
+    name = view_name(waiting)
+    view = VIEWS.get(name)
     arguments = read_arguments(view.options, waiting[len(name.split()) :]) if view is not None else None
     if view is None or arguments is None or not view.also(arguments):
         return False
     if not (
-        _runs_no_gpg(arguments)
+        runs_no_gpg(arguments)
         and all(_is_inside(word, place) for word in view.paths(arguments))
         and is_quiet(place)
     ):
@@ -193,7 +237,7 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
             return True
 
 
-def _runs_no_gpg(arguments: Arguments) -> bool:
+def runs_no_gpg(arguments: Arguments) -> bool:
     """Whether no format asks for signatures: git checks them with gpg."""
     return not any(_SIGNATURE.search(value) for values in arguments.options.values() for value in values)
 

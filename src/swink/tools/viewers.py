@@ -26,6 +26,11 @@ class Viewer(Struct, frozen=True):
     keeps_links: Callable[[Arguments], bool] | None = None
     """For programs that do not read files: whether an operand that is a link stands for the link itself."""
 
+    @property
+    def is_free(self) -> bool:
+        """Whether its options alone keep it from doing more and from printing files."""
+        return self.also is None and (self.keeps_links is not None or self.operands is _none)
+
     def only_looks(self, words: Sequence[str], place: Place) -> bool:
         """Whether the program, with these arguments, only looks at what is inside."""
         if list(words) in (["--help"], ["--version"]):

@@ -12,7 +12,7 @@ from swink.assistant.pending import Always, ByRule, Once, Question, Refuse, Repl
 from swink.assistant.permissions import Permissions
 from swink.assistant.reviewing import Review
 from swink.assistant.rulebook import Scope
-from swink.assistant.rules import parse_rule
+from swink.assistant.rules import SEPARATOR, parse_rule
 from swink.errors import MisuseError
 from swink.threads import in_thread
 from swink.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
@@ -138,7 +138,7 @@ class ApprovalPanel(AskingPanel):
             case "e":
                 self._write("edit", editable(question.request))
             case "p" if question.suggested:
-                self._write("rule", " ; ".join(map(str, question.suggested)))
+                self._write("rule", SEPARATOR.join(map(str, question.suggested)))
             case "d" if question.preview is not None and question.preview.can_review:
                 self._review, self._hunk, self.stage = Review(question.preview), 0, "review"
                 self.lay_out()
@@ -208,7 +208,7 @@ class ApprovalPanel(AskingPanel):
                 case "reason":
                     self._answer(Refuse(event.text.strip()))
                 case "rule":
-                    rules = tuple(parse_rule(part) for part in event.text.split(" ; ") if part.strip())
+                    rules = tuple(parse_rule(part) for part in event.text.split(SEPARATOR) if part.strip())
                     self._answer(ByRule(rules, self._scope) if rules else Once())
                 case "edit":
                     self._answer(edited(question.request, event.text))
