@@ -9,7 +9,6 @@ deny    refuse what would ask: `approve` rejects it
 
 from typing import Literal, cast, get_args
 
-from swink.config import ApprovalMode
 from swink.errors import MisuseError
 
 ApprovalWord = Literal["on", "smart", "edits", "off", "deny"]
@@ -21,13 +20,6 @@ MEANINGS: dict[ApprovalWord, str] = {
     "edits": "as smart, but edits of files in the workspace are not asked about",
     "off": "ask for none",
     "deny": "refuse what would ask",
-}
-MODES: dict[ApprovalWord, ApprovalMode] = {
-    "on": "on",
-    "smart": "smart",
-    "edits": "smart",
-    "off": "off",
-    "deny": "smart",
 }
 _OTHERS = {
     "ask": "smart",

@@ -156,6 +156,54 @@ async def test_denials_come_before_trust_rules_and_modes(place: Path):
     assert await decided(asked, request("other_x")) is True
 
 
+EVASIVE = [
+    "/bin/r? f",
+    "x=rm; $x f",
+    "git -c alias.z='!r\\m f' z",
+    "sh script",
+    "python3 -c 'x'",
+    "echo f | xargs -I% sh -c %",
+]
+
+
+@pytest.mark.parametrize("word", ["on", "smart", "edits", "off"])
+@pytest.mark.parametrize("line", EVASIVE)
+async def test_what_may_run_something_denied_asks_in_every_mode(place: Path, word: ApprovalWord, line: str):
+    call = request("bash", False, command=line, background=True)
+    assert await decided(permissions(place, word, "deny bash(rm *)", "bash"), call) is None
+    seen, ask = answering(Once())
+    assert await permissions(place, word, "deny bash(rm *)", "bash", ask=ask)(call) is True
+    assert seen[0].notice.startswith("A rule denies bash(rm *), and this may run it: ")
+
+
+async def test_what_may_run_something_denied_is_refused_with_the_reason_where_nothing_is_asked(place: Path):
+    asked = permissions(place, "deny", "deny bash(rm *)", "bash")
+    answer = await decided(asked, request("bash", False, command="sh script"))
+    assert answer == Rejected("a rule denies bash(rm *), and this may run it: sh runs what it is given")
+
+
+async def test_a_doubtful_command_runs_unasked_where_a_person_allowed_the_whole_of_it(place: Path):
+    call = request("bash", command="sh script.sh 1")
+    asked = permissions(place, "off", "deny bash(rm *)", "bash(sh script.sh 1)")
+    assert await decided(asked, call) is True
+    asked = permissions(place, "off", "deny bash(rm *)")
+    asked.rules.remove(parse_rule("bash(sh script.sh 1)"), "project")
+    assert await decided(asked, call) is None
+    asked.trusted[trust_of(call)] = None
+    assert await decided(asked, call) is True
+
+
+async def test_without_a_denial_or_for_ordinary_commands_off_asks_nothing(place: Path):
+    for line in EVASIVE:
+        assert (
+            await decided(permissions(place, "off", "deny write_file(x)"), request("bash", command=line))
+            is True
+        )
+    asked = permissions(place, "off", "deny bash(rm *)")
+    for line in ("make test", "git commit -m 'a b'", "timeout 9 pytest -q", "python x.py"):
+        assert await decided(asked, request("bash", command=line)) is True
+
+
 async def test_saved_rules_hold_in_every_mode_that_asks_and_are_counted(place: Path):
     for word in ("on", "smart", "edits", "deny"):
         asked = permissions(place, word, "bash(git push *)", "write_file(src/**)")

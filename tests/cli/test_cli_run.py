@@ -361,6 +361,42 @@ def test_always_allows_the_tool_and_a_rule_of_the_user_needs_no_question(place: 
     assert "the user's rule: deny delete" in provider.requests[-1]["messages"][-1]["content"]
 
 
+BASH = """
+from pathlib import Path
+from swink import tool
+
+@tool
+def bash(command: str) -> str:
+    \"\"\"Run.\"\"\"
+    Path("ran.txt").write_text(command)
+    return "ran"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("rm f", "the user's rule: deny bash(rm *)"),
+        ("x=rm; $x f", "nobody is there to approve this call: A rule denies bash(rm *), and this may run it"),
+        ("make test", "ran"),
+    ],
+)
+def test_a_denial_holds_in_mode_off_and_what_may_pass_it_by_is_refused_with_the_reason(
+    place: Place, provider: Provider, line: str, reason: str
+):
+    place.write("tools.py", BASH)
+    rules = place.configure("").with_name("permissions")
+    rules.write_text("deny bash(rm *)\n")
+    rules.chmod(0o600)
+    provider.replies = [[Call("bash", command=line)], ["Done."]]
+    arguments = ("run", "--tool", "tools:bash", "--approve", "off", "--model", "openai:m", "Go")
+    done = _without_terminal(place, *arguments, env=provider.env)
+    assert done.code == 0
+    assert reason in provider.requests[-1]["messages"][-1]["content"]
+    assert (place.here / "ran.txt").exists() == (reason == "ran")
+    assert "--approve off" not in done.err
+
+
 @pytest.mark.parametrize("answers", [[], ["perhaps"]])
 def test_ctrl_c_at_the_question_leaves(place: Place, provider: Provider, answers: list[str]):
     place.write("tools.py", TOOLS)

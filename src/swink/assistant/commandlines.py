@@ -12,11 +12,12 @@ from swink.tools.declared import find_declared
 from swink.tools.syntax import SimpleCommand, read_commands
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-RUNS_OTHERS = _words(
+RUNS_OTHERS = word_set(
     "sudo doas su env xargs parallel sh bash dash zsh ksh fish csh tcsh ash mksh busybox toybox eval exec"
     " source . command builtin nohup nice ionice time timeout setsid stdbuf watch strace ltrace flock chroot"
     " unshare nsenter ssh script expect trap coproc bwrap firejail systemd-run at batch crontab tmux screen"
@@ -25,37 +26,38 @@ RUNS_OTHERS = _words(
 """Programs that run the commands given to them."""
 _INTERPRETERS = re.compile(
     r"(?:python|pypy|node|nodejs|deno|bun|perl|ruby|php|lua|luajit|tclsh|Rscript|R|osascript|pwsh|java|jshell"
-    r"|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|gdb|sqlite3|psql|mysql|irb|ghci|scala|julia|octave|groovy)[\d.]*"
+    r"|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|gdb|sqlite3|psql|mysql|irb|ghci|scala|julia|octave|groovy)[\d.]*",
+    re.I,
 )
-_DESTROYS = _words(
+_DESTROYS = word_set(
     "rm rmdir unlink shred dd mkfs truncate wipefs mv cp ln chmod chown chgrp chattr setfacl kill pkill"
     " killall reboot shutdown halt poweroff systemctl service mount umount fdisk parted crontab tee install"
     " rsync iptables useradd userdel passwd"
 )
-_FETCHES = _words("curl wget scp sftp nc ncat socat telnet ftp aria2c http https")
-_WORKS_BY_FILE = _words("make gmake just task ninja cmake rake tox nox meson ant mvn gradle")
+_FETCHES = word_set("curl wget scp sftp nc ncat socat telnet ftp aria2c http https")
+WORKS_BY_FILE = word_set("make gmake just task ninja cmake rake tox nox meson ant mvn gradle")
 """Programs that take definitions among their words: a rule for them names targets alone."""
 _DESTRUCTIVE_WORDS = {
-    "git": _words(
+    "git": word_set(
         "push reset clean checkout restore rebase rm filter-branch filter-repo gc prune config remote"
         " update-ref reflog switch stash branch tag worktree submodule credential send-email bisect"
     ),
-    "docker": _words("rm rmi prune system volume run exec push kill stop compose container"),
-    "podman": _words("rm rmi prune system volume run exec push kill stop compose container"),
-    "kubectl": _words("delete apply exec drain replace patch scale run cp edit"),
-    "npm": _words("publish unpublish exec config login x"),
-    "yarn": _words("publish dlx exec config"),
-    "pnpm": _words("publish dlx exec config"),
-    "uv": _words("run publish tool"),
-    "poetry": _words("run publish shell config"),
-    "cargo": _words("publish yank owner run install"),
-    "go": _words("run generate install tool"),
-    "gh": _words("api repo secret release auth alias extension workflow"),
-    "terraform": _words("apply destroy import state taint"),
-    "apt": _words("remove purge autoremove"),
-    "apt-get": _words("remove purge autoremove"),
-    "brew": _words("uninstall remove"),
-    "aws": _words("s3 ec2 iam lambda"),
+    "docker": word_set("rm rmi prune system volume run exec push kill stop compose container"),
+    "podman": word_set("rm rmi prune system volume run exec push kill stop compose container"),
+    "kubectl": word_set("delete apply exec drain replace patch scale run cp edit"),
+    "npm": word_set("publish unpublish exec config login x"),
+    "yarn": word_set("publish dlx exec config"),
+    "pnpm": word_set("publish dlx exec config"),
+    "uv": word_set("run publish tool"),
+    "poetry": word_set("run publish shell config"),
+    "cargo": word_set("publish yank owner run install"),
+    "go": word_set("run generate install tool"),
+    "gh": word_set("api repo secret release auth alias extension workflow"),
+    "terraform": word_set("apply destroy import state taint"),
+    "apt": word_set("remove purge autoremove"),
+    "apt-get": word_set("remove purge autoremove"),
+    "brew": word_set("uninstall remove"),
+    "aws": word_set("s3 ec2 iam lambda"),
 }
 """Of programs with commands of their own, those that destroy, publish or run others."""
 _UNQUOTED = re.compile(r"[\w./,:+@%^=-]+", re.A)
@@ -101,7 +103,12 @@ def is_move(command: SimpleCommand) -> bool:
 def runs_others(program: str) -> bool:
     """Whether a program, by whatever path, runs a command or code that is given to it."""
     name = os.path.basename(program)
-    return name in RUNS_OTHERS or _INTERPRETERS.fullmatch(name) is not None
+    return name in RUNS_OTHERS or is_interpreter(name)
+
+
+def is_interpreter(name: str) -> bool:
+    """Whether a program runs code in a language of its own."""
+    return _INTERPRETERS.fullmatch(name) is not None
 
 
 def _suggest(command: SimpleCommand) -> str | None:
@@ -111,7 +118,7 @@ def _suggest(command: SimpleCommand) -> str | None:
     name = words[0]
     if not _PLAIN.fullmatch(name) or runs_others(name) or name in _DESTROYS | _FETCHES:
         return None
-    if name in _WORKS_BY_FILE and not all(map(_PLAIN.fullmatch, words)):
+    if name in WORKS_BY_FILE and not all(map(_PLAIN.fullmatch, words)):
         return None
     if name in _DESTRUCTIVE_WORDS and (
         len(words) == 1 or not _PLAIN.fullmatch(words[1]) or words[1] in _DESTRUCTIVE_WORDS[name]

@@ -2,8 +2,9 @@
 
 deny rules → what the person trusts for this session → saved rules → the mode → a question
 
-The first that speaks of a call decides it, and `why` keeps the reason. With `approval_mode="on"` every
-call is put to it.
+The first that speaks of a call decides it, and `why` keeps the reason. Where it is not certain that a command
+does not run what a rule denies, only trust and rules that name the whole command come before the question, in
+every mode. With `approval_mode="on"` every call is put to it.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from swink.assistant.pending import (
 from swink.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, leads_to, preview
 from swink.assistant.questions import ASK_USER
 from swink.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
-from swink.assistant.rules import BASH, Call, Rule, is_writable
+from swink.assistant.rules import BASH, Call, Rule, is_exact, is_writable
 from swink.assistant.sessiontrust import SessionTrust, trust_of
 from swink.keys.store import KeyStoreError
 from swink.policy import Answer, ApprovalRequest, Approved, Rejected
@@ -105,11 +106,6 @@ class Permissions:
     def word(self, word: ApprovalWord) -> None:
         self._word = word
         self.reconsider()
-
-    @property
-    def has_denials(self) -> bool:
-        """Whether a saved rule denies something, so that no mode may pass it by."""
-        return any(rule.verdict == "deny" for rule in self.rules.rules)
 
     @property
     def decisions(self) -> list[Decision]:
@@ -216,7 +212,10 @@ class Permissions:
         if (trust := trust_of(request)) in self.trusted or SessionTrust(request.name) in self.trusted:
             what = request.name if trust.command is None else "this command"
             return self._decision(request, True, f"you always allow {what} in this session")
-        if saved := self.rules.allows(call):
+        saved, doubt = self.rules.allows(call), self.rules.doubt(call)
+        if doubt is not None and not (saved and all(is_exact(one.rule) for one in saved)):
+            return self._decision(request, False, doubt) if self.word == "deny" else None
+        if saved:
             names = ", ".join(str(one.rule) for one in saved)
             scopes = " and ".join(sorted({_SCOPES[one.scope] for one in saved}))
             return self._decision(request, True, f"your rule {names} ({scopes})", saved)
@@ -251,9 +250,13 @@ class Permissions:
             if trust.command is None
             else "this command, with the very same arguments",
             suggested=self.suggest(request, target),
-            notice=notice,
+            notice=notice or self._doubt(request),
             leads_to=self._leads_to(request, target),
         )
+
+    def _doubt(self, request: ApprovalRequest) -> str:
+        doubt = self.rules.doubt(self._call(request))
+        return "" if doubt is None else f"{doubt[:1].upper()}{doubt[1:]}."
 
     def _preview(self, request: ApprovalRequest, target: Target | None) -> Preview | None:
         if self.workspace is None:

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from swink.assistant.rules import Call, Rule, allowed_by, denied_by, parse_rule
+from swink.assistant.rules import Call, Rule, allowed_by, denied_by, doubt_about, parse_rule
 from swink.errors import AgentError, MisuseError
 from swink.filelock import alone
 from swink.keys.store import KeyStoreError, config_dir
@@ -94,6 +94,10 @@ class RuleBook:
         """The rule that denies a call."""
         rule = denied_by(self.rules, call)
         return None if rule is None else SavedRule(rule, self._scope(rule))
+
+    def doubt(self, call: Call) -> str | None:
+        """Why a call that no rule denies may still run what one denies."""
+        return doubt_about(self.rules, call)
 
     def allows(self, call: Call) -> tuple[SavedRule, ...]:
         """The rules that together allow a call."""

@@ -7,20 +7,21 @@ tool(glob)          calls whose path matches          edit_file(src/**)
 mcp(server)         every tool of an MCP server       mcp(github)
 
 A line for bash is allowed if each of its commands is covered by a rule; a line that is not understood
-completely is covered by none but `bash` itself. A denial needs one command alone, and where a line is not
-understood it is enough that the words stand in it.
+completely is covered by none but `bash` itself. A denial needs one command alone; where it is not certain
+that a line does not run what one denies, a person is asked, unless rules name the whole of its commands.
 """
 
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from swink.assistant.commandlines import is_move, quote, runs_others
+from swink.assistant.denials import Denied
 from swink.errors import MisuseError
 from swink.tool import is_tool_name
 from swink.tools.declared import find_declared
@@ -36,7 +37,6 @@ Verdict = Literal["allow", "deny"]
 
 _RULE = re.compile(r"(allow|deny)\s+(.+)", re.S)
 _FORM = re.compile(r"([A-Za-z0-9_-]+)(?:\((.*)\))?", re.S)
-_PIECES = re.compile(r"[\w./:@%+=-]+")
 _LONGEST = 2_000
 
 
@@ -137,6 +137,21 @@ def denied_by(rules: Iterable[Rule], call: Call) -> Rule | None:
     return None
 
 
+def doubt_about(rules: Iterable[Rule], call: Call) -> str | None:
+    """Why a call that no rule denies may still run what one denies; None if it certainly does not."""
+    for rule in rules:
+        if rule.verdict == "deny" and (denied := _denied(rule, call)) is not None:
+            why = denied.why_unsure(call.commands)
+            if why is not None:
+                return f"a rule denies {rule}, and this may run it: {why}"
+    return None
+
+
+def is_exact(rule: Rule) -> bool:
+    """Whether a rule names one whole command."""
+    return rule.tool == BASH and rule.pattern is not None and not _read_pattern(rule.pattern)[1]
+
+
 def _checked_command(pattern: str, verdict: Verdict) -> str:
     words, is_open = _read_pattern(pattern)
     if not words:
@@ -210,48 +225,16 @@ def _is_argument(word: Word) -> bool:
 
 
 def _forbids(rule: Rule, call: Call) -> bool:
+    denied = _denied(rule, call)
+    return denied is not None and denied.is_in(call.command or "", call.commands)
+
+
+def _denied(rule: Rule, call: Call) -> Denied | None:
+    """The command that a rule denies, if the call is one of bash."""
     if rule.pattern is None or rule.tool != BASH or call.command is None:
-        return False
+        return None
     words, is_open = _read_pattern(rule.pattern)
-    if call.commands is None:
-        return _stand_in(words, _PIECES.findall(call.command.replace("\\\n", "")))
-    for command in call.commands:
-        given = [word.text for word in command.words]
-        # What a program such as sudo runs stands in its words, perhaps several in one.
-        is_unsure = any(map(_is_open, command.words[: len(words)])) or runs_others(given[0])
-        if is_unsure and _stand_in(words, _PIECES.findall(" ".join(given))):
-            return True
-        given[0] = os.path.basename(given[0]) if "/" not in words[0] else given[0]
-        if any(
-            found[: len(words)] == words and (is_open or len(found) == len(words))
-            for found in _without_options(given)
-        ):
-            return True
-    return False
-
-
-def _without_options(given: Sequence[str]) -> Iterator[list[str]]:
-    """A command as it is, and without options before its second word: `git -C there push` pushes too.
-
-    Which options have a value is not known, so each may have one.
-    """
-    yield list(given)
-    had_value = True
-    for at, word in enumerate(given[1:], 1):
-        is_option = word.startswith("-")
-        if had_value and not is_option:
-            return
-        had_value = not is_option
-        yield [given[0], *given[at + 1 :]]
-
-
-def _stand_in(words: Sequence[str], given: Sequence[str]) -> bool:
-    """Whether words stand in a row, the first of them perhaps with its path."""
-    program, size = os.path.basename(words[0]), len(words)
-    return any(
-        os.path.basename(given[at]) == program and list(given[at + 1 : at + size]) == list(words[1:])
-        for at in range(len(given) - size + 1)
-    )
+    return Denied(tuple(words), is_open)
 
 
 @lru_cache(500)

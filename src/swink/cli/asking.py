@@ -110,12 +110,12 @@ async def _ask(question: Question) -> Reply:
     for _ in range(_TIMES):
         answer = await _answer_to(text)
         if answer is None:
+            hint = "--approve off allows such calls, --approve deny refuses them without a word"
             say(
-                f"{name} needs approval and there is no terminal to ask on; "
-                "--approve off allows such calls, --approve deny refuses them without a word",
+                f"{name} needs approval and there is no terminal to ask on; {question.notice or hint}",
                 "warning",
             )
-            return Refuse(by="nobody is there to approve this call")
+            return Refuse(question.notice, by="nobody is there to approve this call")
         match answer.strip().lower():
             case "y" | "yes":
                 return Once()

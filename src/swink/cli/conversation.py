@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from swink import catalog
 from swink.agent import Agent
-from swink.approvals import MODES, ApprovalWord
+from swink.approvals import ApprovalWord
 from swink.assistant.choice import Choice, choose_model, unknown_provider
 from swink.assistant.planning import without_plan
 from swink.assistant.settings import load_settings
@@ -38,8 +38,8 @@ def make_agent(
 ) -> Agent:
     """The agent, in a workshop if there is one; `tell` is told which model it has if nobody named one.
 
-    With an approver every call is put to it, so that its word may change later. A session that goes on keeps
-    its model, thinking level and system prompt unless the arguments say otherwise.
+    Every call is put to the approver: its word may change later, and denials hold in every mode. A session
+    that goes on keeps its model, thinking level and system prompt unless the arguments say otherwise.
     """
     use_local_models()
     before = None if session is None else session.model
@@ -54,7 +54,6 @@ def make_agent(
         prompt = without_plan(session.conversation.system_prompt)
     tools = load_tools(arguments.tool)
     options = StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
-    mode = "on" if approver else MODES[word]
     gone = () if session is None else _gone(session, tools)
     if approver is None and (tools or gone or workshop is not None):
         # Here and not at the top: a plain question to a model needs none of it.
@@ -62,14 +61,13 @@ def make_agent(
 
         place = "." if workshop is None else workshop.directory
         owners = None if workshop is None else workshop.servers.owners
-        approver = permissions = Terminal().permissions(word, place, owners)
-        mode = "on" if permissions.has_denials else mode
+        approver = Terminal().permissions(word, place, owners)
     if workshop is not None:
         return workshop.make_agent(
             model,
             session=session,
             approve=approver,
-            approval_mode=mode,
+            approval_mode="on",
             system=prompt or None,
             tools=tools,
             options=options,
@@ -83,7 +81,7 @@ def make_agent(
         options=options,
         policies=_holding_below([*_limits(arguments), *policies]),
         approve=approver,
-        approval_mode=mode,
+        approval_mode="on",
     )
 
 
