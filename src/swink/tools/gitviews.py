@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from swink.tools.credentials import suspect
+from swink.tools.gitsecrets import Request, prints_secrets
 from swink.tools.options import Arguments, OptionTable, declare_options, read_arguments
 from swink.tools.place import Place
 from swink.tools.repository import is_quiet
-from swink.tools.tracked import all_may_be_read
 
 _DIFF = (
     "-abcmpqrRstuwWz -U=number -S=text -G=text -M?=text -C?=text -B?=text --patch --no-patch --stat?=text "
@@ -226,15 +226,18 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
         and is_quiet(place)
     ):
         return False
-    match name:
-        case "grep":
-            return all_may_be_read(place)
-        case "diff":  # of directories, where there is no repository
-            return not any(
-                place.shows_secrets(path) for path in arguments.operands if place.is_directory(path)
-            )
-        case _:
-            return True
+    if name == "diff" and any(  # of directories, where there is no repository
+        place.shows_secrets(path) for path in arguments.operands if place.is_directory(path)
+    ):
+        return False
+    return not (view.shows(arguments) and prints_secrets(_request(name, view, arguments, waiting), place))
+
+
+def _request(name: str, view: GitView, arguments: Arguments, words: Sequence[str]) -> Request:
+    operands = tuple(view.paths(arguments))
+    has_mark = "--" in words
+    after = tuple(words[words.index("--") + 1 :])[-len(operands) :] if has_mark and operands else ()
+    return Request(name, arguments, operands, has_mark, after)
 
 
 def runs_no_gpg(arguments: Arguments) -> bool:
