@@ -1,5 +1,6 @@
 """Git prints no credentials unasked, of today, of the index or of the past; in ordinary repositories it asks nothing."""
 
+import functools
 import os
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from shell_scene import git
 from tests.counts import MORE, tried
 
+from swink.tool import Tool
 from swink.tools.bash import bash_tools
 from swink.tools.gitviews import VIEWS
 from swink.tools.sandbox import Level, Sandbox
@@ -161,8 +163,13 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@functools.lru_cache
+def tool(root: Path, level: Level) -> Tool:
+    return bash_tools(Workspace(root), Sandbox(root, level))[0]
+
+
 def asks(root: Path, line: str, level: Level = "none") -> bool:
-    return bash_tools(Workspace(root), Sandbox(root, level))[0].needs_approval({"command": line})
+    return tool(root, level).needs_approval({"command": line})
 
 
 def output(root: Path, line: str) -> bytes:
@@ -201,7 +208,7 @@ ASKED = {
     "staged_deletion": ["git diff --cached", "git status -v", "git diff HEAD"],
     "key_that_was_replaced": ["git log -p", "git show", "git diff HEAD~1", "git log -p -- cert.pem", "git show HEAD~1:cert.pem"],
     "stashed": ["git stash show -p -u", "git log -p --all", "git show stash^3"],
-    "on_a_branch": ["git show HEAD~1", "git diff main...feature", "git log -p feature"],
+    "on_a_branch": ["git show HEAD~1", "git diff HEAD~2...feature", "git log -p feature"],
 }  # fmt: skip
 QUIET = [
     "git status",
@@ -253,7 +260,7 @@ options = st.sampled_from(sorted(name for name, view in VIEWS.items())).flatmap(
 )
 
 
-@tried(5, 500)
+@tried(5, 60)
 @given(st.lists(options, min_size=5, max_size=10))
 def test_no_declared_option_prints_a_secret_unasked(
     planted: Path, drawn: list[tuple[str, list[str], list[str]]]

@@ -218,6 +218,14 @@ async def test_calls_of_one_turn_do_not_disturb_each_other(root: Path, need: Cal
     assert [result.is_error for result in results] == [False] * 6
 
 
+def test_a_size_that_looks_like_the_mode_of_a_submodule_is_none(root: Path):
+    (root / "large").write_bytes(b"x" * 0xE000)
+    git(root, "add", "large")
+    assert b"\0\0\xe0\0" in (root / ".git/index").read_bytes()
+    assert not asks(root)
+    assert not asks(root, "git diff")
+
+
 def test_without_any_repository_there_is_nothing_to_obey(tmp_path: Path):
     assert not asks(tmp_path)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from swink.tools.gitindex import read_whole
 from swink.tools.gitobjects import Objects, Uncertain
-from swink.tools.repository import read_whole
 
 MAX_REFS = 4_000_000
 _NAME = re.compile(r"[\w+-][\w./+-]*")

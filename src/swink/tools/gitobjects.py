@@ -17,7 +17,7 @@ from msgspec import Struct
 
 Kind = Literal["commit", "tree", "blob", "tag"]
 
-MAX_OBJECTS = 2_000
+MAX_OBJECTS = 400
 """Objects read to judge one command; where it takes more, it asks."""
 MAX_SIZE = 8_000_000
 _MAX_CHAIN = 200

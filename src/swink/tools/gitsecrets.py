@@ -19,10 +19,11 @@ from msgspec import Struct
 
 from swink.tools.credentials import SAMPLE, is_private_key, suspect
 from swink.tools.githistory import Blob, Commit, History
+from swink.tools.gitindex import Index, read_index
 from swink.tools.gitobjects import Objects, Uncertain
 from swink.tools.options import Arguments
 from swink.tools.place import Place
-from swink.tools.tracked import Index, all_may_be_read, read_index
+from swink.tools.tracked import all_may_be_read
 
 _MAGIC = re.compile(r"[*?\[\\]|^:|(?:^|/)\.\.(?:/|$)")
 _FAILURES = (Uncertain, OSError, ValueError, IndexError, struct.error, zlib.error, RecursionError)

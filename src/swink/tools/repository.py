@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from swink.tools.gitindex import has_submodules, read_whole
 from swink.tools.place import Place
 from swink.tools.secrets import find_home
 from swink.tools.view import is_beneath
@@ -25,9 +26,6 @@ _VARIABLES = re.compile(
     r"|(?:SSL|HTTP|PROXY)_\w+|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE))"
 )
 """Variables that only matter to commits, terminals and networks."""
-_SUBMODULE = b"\x00\x00\xe0\x00"
-"""The mode of an index entry that is a submodule; git looks into that repository, too."""
-
 _HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
 _SETTING = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=([^\\\x00-\x08\x0a-\x1f]*))?")
 _COMMENT = re.compile(r"[ \t]*(?:[#;][^\x00-\x08\x0b-\x1f]*)?")
@@ -153,7 +151,7 @@ def _is_plain(git: str) -> bool:
         return False
     if not _HEAD.fullmatch(read_whole(os.path.join(git, "HEAD"), 1_000)):
         return False  # git would take it for no repository, and look further up
-    return "index" not in kinds or _SUBMODULE not in read_whole(os.path.join(git, "index"), MAX_INDEX)
+    return "index" not in kinds or not has_submodules(read_whole(os.path.join(git, "index"), MAX_INDEX))
 
 
 def _settings(path: str) -> list[_Setting]:
@@ -194,13 +192,3 @@ def _has_hook(root: str, git: str, settings: list[_Setting]) -> bool:
         return True
     places = [os.path.join(git, "hooks"), *(os.path.join(root, value) for value in values)]
     return any(os.path.lexists(os.path.join(folder, "post-index-change")) for folder in places)
-
-
-def read_whole(path: str, most: int) -> bytes:
-    """A whole regular file; ValueError if it is something else or too large."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC)
-    with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
-            raise ValueError(path)
-        return file.read(most)
