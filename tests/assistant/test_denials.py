@@ -142,6 +142,24 @@ def test_ordinary_lines_pass_a_denial_of_something_else():
     assert [line for line in lines if not passes(line, "git frobnicate *")] == []
 
 
+@pytest.mark.parametrize(
+    ("rule", "line", "passed"),
+    [
+        ("git push", "git push", False),
+        ("git push", "git push origin main", True),
+        ("git push *", "git pu?h origin", False),
+        ("git push *", "echo push | xargs git", False),
+        ("git push *", "git status src/*.py", True),
+        ("./deploy.sh *", "cd sub && ../deploy.sh now", False),
+        ("./deploy.sh *", "./other.sh now", True),
+        ("/bin/rm *", "/bin//rm f", False),
+        ("/bin/rm *", "rm f", False),
+    ],
+)
+def test_a_denial_speaks_of_the_name_and_of_the_words_it_has(rule: str, line: str, passed: bool):
+    assert passes(line, rule) is passed
+
+
 ORDINARY = [
     "make test", "make -j4 all", "npm run build", "npm install", "pytest -q tests -k 'a and b'", "python script.py --x y", "cargo test",
     "python3 -m pytest -x", "git commit -m 'a b'", "git add . && git commit -qm x", "git switch -c new", "git push -u origin main",

@@ -40,7 +40,9 @@ class Denied(Struct, frozen=True):
         try:
             for command in commands:
                 for found in commands_within(command, frozenset({self.program})):
-                    if any(map(self._begins, _without_options(found.words))):
+                    if any(map(_is_uncertain, found.words)) and any(
+                        map(self._begins, _without_options(found.words))
+                    ):
                         return "a wildcard or a variable stands among its first words"
         except Unknown as unknown:
             return str(unknown)
@@ -68,16 +70,10 @@ class Denied(Struct, frozen=True):
         """Whether a command may begin with the denied words."""
         if len(given) < len(self.words) and not any(map(_is_uncertain, given)):
             return False
-        first, *rest = self.words
-        pairs = zip(rest, given[1:], strict=False)
-        return self._is_program(first, given[0]) and all(
+        pairs = zip(self.words[1:], given[1:], strict=False)
+        return program_name(given[0].text) == self.program and all(
             _is_uncertain(word) or word.text == text for text, word in pairs
         )
-
-    def _is_program(self, wanted: str, given: Word) -> bool:
-        if "/" in wanted:
-            return given.text == wanted
-        return program_name(given.text) == self.program
 
     def _stands_in(self, given: Sequence[str]) -> bool:
         """Whether the words stand in a row, the first of them perhaps with its path."""
