@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from swink.tools.credentials import SAMPLE, is_private_key, suspect
+from swink.tools.credentials import SAMPLE, shows_credentials, suspect
 from swink.tools.githistory import Blob, Commit, History
 from swink.tools.gitindex import Index, read_index
 from swink.tools.gitobjects import Objects, Uncertain
@@ -291,7 +291,7 @@ class _Look:
             return self._place.workspace.is_hidden(path)
         if not self._place.inside(self._full(path)):
             return True
-        return suspicion == "perhaps" and is_private_key(path, self._objects.read(content)[1][:SAMPLE])
+        return suspicion == "perhaps" and shows_credentials(path, self._objects.read(content)[1][:SAMPLE])
 
 
 def _is_range(revisions: Sequence[str]) -> bool:
