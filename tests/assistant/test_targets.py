@@ -122,7 +122,7 @@ async def test_a_question_names_the_file_that_a_link_leads_to(root: Path):
     shown = seen[0].preview
     assert shown is not None
     assert shown.diff is not None
-    assert shown.summary == "changes notes.md → .mcp.json (link): +1 -1"
+    assert shown.summary == "changes notes.md → .mcp.json (link): +1 -1; other programs obey this file"
     assert shown.diff.path == "notes.md → .mcp.json (link)"
     assert seen[0].leads_to == ".mcp.json (link)"
     assert seen[0].suggested == ()

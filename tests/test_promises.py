@@ -1,0 +1,53 @@
+"""What the pages promise about security: each sentence is there, and has a test that holds it."""
+
+import ast
+import re
+
+import pytest
+
+from tests.pages import ROOT
+
+PROMISES = [
+    ("security.md", "from absolute entries of the `PATH` that no tool or command can write", "system/test_programs.py::test_entries_that_a_workspace_can_write_do_not_count"),
+    ("security.md", "the same file every time", "system/test_programs.py::test_a_program_that_was_replaced_since_its_first_use_is_not_started"),
+    ("security.md", "One module finds and starts them all", "system/test_programs.py::test_no_other_module_finds_or_starts_a_program"),
+    ("security.md", "swink's own Python runs isolated", "system/test_programs.py::test_isolated_python_imports_nothing_of_its_directory_or_of_a_workspace"),
+    ("security.md", "A folder that was refused trust starts nothing", "tui/test_traps.py::test_no_command_starts_anything_of_a_folder_that_was_refused"),
+    ("security.md", "start a program outside the sandbox", "tools/test_launching.py::test_programs_that_a_command_plants_on_the_path_are_never_started"),
+    ("security.md", "Interpreter, environment and package are read-only for commands, wherever they lie", "tools/test_runtime.py::test_a_command_replaces_neither_the_interpreter_nor_a_package_of_its_own_program"),
+    ("security.md", "commands leave none of them changed or made", "tools/test_obeyed.py::test_commands_leave_nothing_that_programs_obey_at_any_depth"),
+    ("security.md", "mode `edits` asks about them", "assistant/test_permissions.py::test_accept_edits_asks_outside_the_workspace_and_about_what_other_programs_run"),
+    ("security.md", "The tool writes the very file that was judged, or refuses", "assistant/test_races.py::test_no_race_is_won_in_mode_edits"),
+    ("security.md", "a link is shown with the file it leads to", "assistant/test_targets.py::test_a_question_names_the_file_that_a_link_leads_to"),
+    ("security.md", "As a workspace it is read-only, but for its visible folders and files", "tools/test_homes.py::test_commands_plant_nothing_in_a_home"),
+    ("security.md", "credentials in tool chains are hidden", "tools/test_toolchains.py::test_commands_read_no_credentials_of_tool_chains"),
+    ("security.md", "A suggested rule is the whole command", "assistant/test_rules.py::test_the_suggested_rule_is_the_whole_command_unless_its_options_are_declared"),
+    ("security.md", "Commands that would print credentials ask", "tools/test_gitsecrets.py::test_what_prints_a_secret_asks"),
+    ("security.md", "nothing that a shell evaluates is", "test_shown.py::test_nothing_that_a_shell_evaluates_is_hidden"),
+    ("security.md", "Secrets are hidden", "test_shown.py::test_a_secret_is_one_without_digits_too"),
+    ("security.md", "addresses are shown with the host that a browser opens", "mcp/test_mcp_addresses.py::test_a_browser_goes_where_the_person_was_told"),
+    ("security.md", "`baggage` of OpenTelemetry goes to no provider and no server", "telemetry/test_telemetry_wire.py::test_an_mcp_server_gets_no_baggage"),
+    ("security.md", "A served model without a key answers programs on this machine", "local/test_model_server.py::test_without_a_key_only_programs_on_this_machine_are_answered"),
+    ("eval.md", "A program that exits before its last line has not passed, and cannot claim that it came to its end", "eval/test_eval_code.py::test_a_program_that_looks_for_the_proof_of_its_end_does_not_pass"),
+    ("security.md", "idle strangers make room for clients", "providers/test_strangers.py::test_strangers_who_say_nothing_make_room"),
+    ("security.md", "change them unasked: a change asks again", "assistant/test_brought.py::test_every_change_of_bytes_names_or_modes_is_asked_about_and_nothing_else"),
+    ("security.md", "policies, guards, budget and approvals are the assistant's", "assistant/test_subagents.py::test_a_tool_that_is_denied_to_the_assistant_is_denied_to_its_sub_agent"),
+    ("security.md", "make swink read a file of yours", "providers/test_restored_files.py::test_no_way_in_opens_the_file"),
+    ("security.md", "swink itself in it | hidden, read-only | the level is refused", "tools/test_runtime.py::test_landlock_is_refused_with_the_reason_and_the_remedy"),
+    ("tools.md", "Sandboxed commands leave none of them changed or made", "tools/test_obeyed.py::test_commands_change_nothing_that_programs_obey_at_any_depth"),
+    ("tools.md", "hidden, but for tool chains without their credentials", "tools/test_toolchains.py::test_commands_read_no_credentials_of_tool_chains"),
+    ("tui.md", "secrets hidden, but nothing that a shell evaluates", "test_shown.py::test_what_a_machine_acts_on_is_never_hidden"),
+    ("tui.md", "None is suggested for interpreters, `rm`, `sudo`, `curl`, `ssh`, `git push`", "assistant/test_rules.py::test_no_rule_is_suggested_for_what_runs_others_destroys_or_publishes"),
+    ("tui.md", "nothing, except what may run a command that a rule denies", "cli/test_cli_run.py::test_a_denial_holds_in_mode_off_and_what_may_pass_it_by_is_refused_with_the_reason"),
+    ("tui.md", "A denial comes before everything else, in every mode", "assistant/test_permissions.py::test_denials_come_before_trust_rules_and_modes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "sentence", "test"), PROMISES, ids=[test for *_, test in PROMISES])
+def test_the_sentence_stands_on_the_page_and_its_test_exists(page: str, sentence: str, test: str):
+    assert sentence in re.sub(r"\s+", " ", (ROOT / "docs" / page).read_text("utf-8"))
+    file, _, name = test.partition("::")
+    tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+    assert name in {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
