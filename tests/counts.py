@@ -37,3 +37,10 @@ def tried(once: int, more: int) -> Any:
 def left_to_more(test: Any) -> Any:
     """Leave a test that takes long, and whose behaviour another one shows too, to `make test-more`."""
     return pytest.mark.more(pytest.mark.skipif(not MORE, reason="make test-more runs it")(test))
+
+
+def cell_of_more(*values: Any) -> Any:
+    """Parameters of a test that only `make test-more` tries: other cells of the table show the behaviour too."""
+    return pytest.param(
+        *values, marks=(pytest.mark.more, pytest.mark.skipif(not MORE, reason="make test-more runs it"))
+    )

@@ -385,7 +385,7 @@ def test_a_view_takes_time_in_proportion_to_the_text(unit: str):
         shown(text)
         return time.process_time() - began
 
-    assert min(seconds(80_000) for _ in range(2)) < 12 * min(seconds(20_000) for _ in range(2)) + 0.05
+    assert min(seconds(40_000) for _ in range(2)) < 12 * min(seconds(10_000) for _ in range(2)) + 0.05
 
 
 @pytest.mark.parametrize(

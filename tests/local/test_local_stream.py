@@ -181,6 +181,7 @@ def test_it_is_a_stream_function_that_waits_long_for_words():
     assert callable(function)
 
 
+@left_to_more
 async def test_a_sentence_over_and_over_is_said_once_and_the_reply_ends_with_a_warning(
     model: LocalStreamFn, caplog: pytest.LogCaptureFixture
 ):

@@ -405,7 +405,7 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 def test_hostile_shapes_take_linear_time(shape: str):
     began = time.process_time()
-    PiiRedactor().redact(shape * (200_000 // len(shape)))
+    PiiRedactor().redact(shape * (100_000 // len(shape)))
     assert time.process_time() - began < 30
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from calling import call, shell
+from tests.counts import cell_of_more
 
 from swink.tool import Tool
 from swink.tools import Workspace
@@ -69,8 +70,9 @@ def tree(home: Path) -> dict[str, str]:
 
 
 @backends
-@pytest.mark.parametrize("full", [False, True], ids=["bare", "full"])
-@pytest.mark.parametrize("above", [False, True], ids=["the-home", "above-it"])
+@pytest.mark.parametrize(
+    ("full", "above"), [(False, False), (True, True), cell_of_more(True, False), cell_of_more(False, True)]
+)
 async def test_commands_plant_nothing_in_a_home(
     tmp_path: Path, backend: Any, full: bool, above: bool, need, monkeypatch: pytest.MonkeyPatch
 ):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from calling import call, named, shell
+from tests.counts import cell_of_more
 
 from swink.system.programs import find_program
 from swink.tools import coding_tools
@@ -34,7 +35,8 @@ def plant(canary: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "entry", ["", ".", "bin", "{root}/.venv/bin", "{root}/bin", "{root}/../workspace/bin"]
+    "entry",
+    ["", "{root}/.venv/bin", *map(cell_of_more, (".", "bin", "{root}/bin", "{root}/../workspace/bin"))],
 )
 @pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
 async def test_programs_that_a_command_plants_on_the_path_are_never_started(
