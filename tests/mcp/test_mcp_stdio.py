@@ -25,7 +25,7 @@ from swink.mcp import HttpServer, McpError, McpServers, StdioServer, servers_fro
 from swink.mcp.lines import broken_reply
 from swink.mcp.naming import tool_names
 from swink.messages import Base64Source, Text
-from swink.system.writable import Writable
+from swink.system.writable import mark_writable
 from swink.testing import EventCollector, ScriptedModel
 from swink.tool import Tool
 
@@ -546,7 +546,7 @@ async def test_a_server_is_not_chosen_by_files_of_a_workspace(
     (system / "serve").chmod(0o755)
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("PATH", f":.:bin:{workspace}/bin:{system}:{os.environ['PATH']}")
-    held = Writable(workspace)
+    held = mark_writable(workspace)
     listed = [StdioServer("one", "serve"), StdioServer("two", "python-of-the-path", ["-c", code])]
     async with McpServers(listed) as servers:
         assert servers.tools
@@ -560,7 +560,7 @@ async def test_a_program_that_only_the_workspace_has_is_said_to_be_passed_over(
     (tmp_path / "serve").write_text("#!/bin/sh\n")
     (tmp_path / "serve").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    held = Writable(tmp_path)
+    held = mark_writable(tmp_path)
     with pytest.raises(
         McpError, match="serve is not used, because the model can write it: give its whole path"
     ):

@@ -21,7 +21,7 @@ from swink.system.programs import (
     python_module,
     python_script,
 )
-from swink.system.writable import Writable, is_writable_by_model
+from swink.system.writable import is_writable_by_model, mark_writable
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX links and permissions")
 SOURCE = Path(swink.__file__).parent
@@ -66,7 +66,7 @@ def test_entries_that_a_workspace_can_write_do_not_count(system: Path, workspace
     plant(workspace / ".venv" / "bin")
     path = joined(workspace / ".venv" / "bin", system)
     assert find_program("helper", path) == str(workspace / ".venv" / "bin" / "helper")
-    held = Writable(workspace)
+    held = mark_writable(workspace)
     assert find_program("helper", path) == str(system / "helper"), "also if it was found there before"
     assert find_program("helper", joined(workspace / ".venv" / "bin")) is None
     del held
@@ -76,7 +76,7 @@ def test_entries_that_a_workspace_can_write_do_not_count(system: Path, workspace
 @posix
 def test_no_link_leads_into_a_workspace_or_through_it(tmp_path: Path, system: Path, workspace: Path):
     planted = plant(workspace)
-    held = Writable(workspace)
+    held = mark_writable(workspace)
     for number, target in enumerate((planted, workspace / "current", workspace / "places" / "helper")):
         place = tmp_path / f"place{number}"
         place.mkdir()
@@ -96,7 +96,7 @@ def test_no_link_leads_into_a_workspace_or_through_it(tmp_path: Path, system: Pa
 def test_a_workspace_is_known_by_any_of_its_names(tmp_path: Path, workspace: Path):
     alias = tmp_path / "alias"
     alias.symlink_to(workspace)
-    held = Writable(alias)
+    held = mark_writable(alias)
     for spelling in (workspace, alias, f"{tmp_path}/alias/../workspace/x", f"{workspace}//x/./y"):
         assert is_writable_by_model(spelling)
     assert not is_writable_by_model(tmp_path / "workspace-2")
@@ -108,14 +108,14 @@ def test_a_workspace_is_known_by_any_of_its_names(tmp_path: Path, workspace: Pat
 def test_what_is_hidden_in_a_home_is_read_only_for_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    held = Writable(tmp_path)
+    held = mark_writable(tmp_path)
     assert not is_writable_by_model(tmp_path / ".local" / "bin" / "uvx")
     assert is_writable_by_model(tmp_path / "bin" / "uvx")
     assert held
 
 
 def test_the_whole_disk_as_a_workspace_leaves_programs_where_they_are():
-    held = Writable(os.path.abspath(os.sep))
+    held = mark_writable(os.path.abspath(os.sep))
     assert not is_writable_by_model(sys.executable)
     assert held
 
@@ -143,7 +143,7 @@ def test_a_command_must_name_its_program_by_an_absolute_path(system: Path, monke
 def test_what_is_passed_over_can_be_named(workspace: Path, monkeypatch: pytest.MonkeyPatch):
     planted = plant(workspace)
     monkeypatch.setenv("PATH", str(workspace))
-    held = Writable(workspace)
+    held = mark_writable(workspace)
     assert find_program("helper") is None
     assert passed_over("helper") == str(planted)
     assert passed_over("no-such-program") is None
@@ -152,7 +152,7 @@ def test_what_is_passed_over_can_be_named(workspace: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES"])
 def test_the_environment_loses_places_that_a_model_can_write(workspace: Path, name: str):
-    held = Writable(workspace)
+    held = mark_writable(workspace)
     value = joined("", "lib", workspace / "lib", "/usr/lib")
     assert environment({name: value, "OTHER": "x"}) == {name: "/usr/lib", "OTHER": "x"}
     assert environment({name: joined(workspace)}) == {}, "an empty one would mean the working directory"
@@ -166,7 +166,7 @@ def test_isolated_python_imports_nothing_of_its_directory_or_of_a_workspace(
         (workspace / f"{name}.py").write_text("print('planted')")
     monkeypatch.setattr(sys, "path", [str(workspace), "", *sys.path])
     env = {**os.environ, "PYTHONPATH": str(workspace), "PYTHONSTARTUP": str(workspace / "own.py")}
-    held = Writable(workspace)
+    held = mark_writable(workspace)
     script = workspace / "script.py"
     script.write_text("import json, webbrowser; print('ran')")
     commands = (

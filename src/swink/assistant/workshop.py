@@ -33,7 +33,7 @@ from swink.memory.session import Session
 from swink.messages import Message, ModelSpec
 from swink.policy import Approve, Policy
 from swink.stream import StreamFn, StreamOptions
-from swink.system.writable import Writable
+from swink.system.writable import mark_writable
 from swink.threads import in_thread
 from swink.tool import GONE, Tool
 from swink.tools.background import Background, Job
@@ -62,7 +62,7 @@ class Workshop:
         settings: UserSettings | None = None,
     ) -> None:
         self.directory = Path(os.path.realpath(directory))
-        self._writable = Writable(self.directory)
+        self._writable = mark_writable(self.directory)
         self.trust = trust or Trust(find_project(self.directory), "unasked")
         self.settings = settings or UserSettings(config_dir() / "config.toml")
         self.is_coding = has_work(self.directory)

@@ -1,56 +1,69 @@
 """Directories that a model can write to: no program, module or library of ours may come from there."""
 
 import os
-import weakref
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 
 class Writable:
     """A directory whose files tools and sandboxed commands can write, as long as this object lives."""
 
-    __slots__ = ("__weakref__", "_home", "_identity", "path")
+    __slots__ = ("__weakref__", "_home", "path")
 
-    def __init__(self, directory: str | Path) -> None:
-        self.path = os.path.realpath(directory)
+    def __init__(self, path: str) -> None:
+        self.path = path
         self._home = os.path.realpath(os.path.expanduser("~"))
-        self._identity = identify(self.path)
-        _all.add(self)
 
     def covers(self, path: str) -> bool:
-        """Whether a path, by any of its spellings, lies in this directory.
+        """Whether a path in this directory can be written; what is hidden in a home cannot, by commands.
 
-        In a home, what is hidden is read-only for commands. The whole disk covers nothing: there would be no
-        place left to take a program from, and no sandbox confines commands there.
+        The whole disk covers nothing: there would be no place left to take a program from, and no sandbox
+        confines commands there.
         """
         if os.path.dirname(self.path) == self.path:
-            return False
-        return any(self._holds(spelling) for spelling in self._spellings(path))
-
-    def _holds(self, path: str) -> bool:
-        if not is_beneath(path, self.path):
             return False
         is_home = is_beneath(self._home, self.path)
         return not (is_home and path.startswith(os.path.join(self._home, ".")))
 
-    def _spellings(self, path: str) -> Iterator[str]:
-        """The path as written, with links resolved, and as this directory would be named by its inode."""
-        yield os.path.abspath(path)
-        real = above = os.path.realpath(path)
-        yield real
-        while os.path.dirname(above) != above:
-            if self._identity is not None and identify(above) == self._identity:
-                yield os.path.normpath(os.path.join(self.path, os.path.relpath(real, above)))
-                return
-            above = os.path.dirname(above)
+
+_by_path: "WeakValueDictionary[str, Writable]" = WeakValueDictionary()
+_by_identity: "WeakValueDictionary[tuple[int, int], Writable]" = WeakValueDictionary()
+_lock = threading.Lock()
 
 
-_all: "weakref.WeakSet[Writable]" = weakref.WeakSet()
+def mark_writable(directory: str | Path) -> Writable:
+    """Say that a model can write to a directory, as long as the object that is returned lives."""
+    path = os.path.realpath(directory)
+    with _lock:
+        found = _by_path.get(path)
+        if found is None:
+            found = _by_path[path] = Writable(path)
+        if (identity := identify(path)) is not None:
+            _by_identity[identity] = found
+        return found
 
 
 def is_writable_by_model(path: str | Path) -> bool:
-    """Whether a file, or what it links to, lies where tools or sandboxed commands of this program write."""
-    return any(place.covers(str(path)) for place in list(_all))
+    """Whether a file, or what it links to, lies where tools or sandboxed commands of this program write.
+
+    A directory is known by each of its names: as written, with links resolved, and by its inode.
+    """
+    real = os.path.realpath(path)
+    for spelling in (os.path.abspath(path), real):
+        for above in _up_from(spelling):
+            found = _by_path.get(above)
+            if found is not None and found.covers(spelling):
+                return True
+    for above in _up_from(real):
+        identity = identify(above)
+        found = None if identity is None else _by_identity.get(identity)
+        if found is not None and found.covers(
+            os.path.normpath(os.path.join(found.path, os.path.relpath(real, above)))
+        ):
+            return True
+    return False
 
 
 def is_beneath(path: str, top: str) -> bool:
@@ -65,3 +78,10 @@ def identify(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
+
+
+def _up_from(path: str) -> Iterator[str]:
+    yield path
+    while (above := os.path.dirname(path)) != path:
+        path = above
+        yield path

@@ -20,7 +20,7 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from swink.errors import InvalidInput
-from swink.system.writable import Writable
+from swink.system.writable import mark_writable
 from swink.threads import in_thread
 from swink.tool import ToolError
 from swink.tools import bubblewrap
@@ -94,7 +94,7 @@ class Sandbox:
         self._scene: Scene | None = None
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
-        self._writable = Writable(self.root)
+        self._writable = mark_writable(self.root)
 
     async def backend(self) -> Backend:
         """The backend this level uses here; raises `SandboxUnavailable` with the reasons if there is none."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
 from swink.system.targets import LONGEST, Seen, Target, Version, look, remember, take, version_of, was_written
-from swink.system.writable import Writable
+from swink.system.writable import mark_writable
 from swink.tool import ToolContext, ToolError
 from swink.tools.credentials import Readable, explain_refusal, holds_credentials, suspect
 from swink.tools.secrets import list_secret_paths
@@ -125,7 +125,7 @@ class Workspace:
         )
         self._hidden = self._known_hidden
         self._readable = Readable(self.root, as_tuple("readable", readable))
-        self._writable = Writable(self.root)
+        self._writable = mark_writable(self.root)
 
     @contextmanager
     def at(
