@@ -57,5 +57,30 @@ def _is_command() -> bool:
     return name in ("swink", "swink.exe") and directory == os.path.realpath(os.path.dirname(sys.executable))
 
 
+def put_last(directory: str) -> None:
+    """Look for modules in a directory, and below it, after those of Python and of installed packages.
+
+    `python -m` puts the working directory before all of them, and so does a PYTHONPATH with `.` in it: a file
+    of the folder would be imported in place of a module.
+    """
+    place = os.path.realpath(directory)
+    ours = [
+        os.path.realpath(top)
+        for top in (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(__file__)))
+    ]
+
+    def is_in_it(entry: str) -> bool:
+        found = os.path.realpath(entry)
+        return (found + os.sep).startswith(place.rstrip(os.sep) + os.sep) and not any(
+            (found + os.sep).startswith(top + os.sep) for top in ours
+        )
+
+    sys.path.sort(key=is_in_it)
+
+
 if _is_command():
     begin()
+    try:  # noqa: SIM105  contextlib would be an import more
+        put_last(os.getcwd())
+    except OSError:
+        pass  # it is gone, and there is nothing to import from it

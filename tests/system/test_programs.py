@@ -183,6 +183,66 @@ def test_isolated_python_imports_nothing_of_its_directory_or_of_a_workspace(
     assert held
 
 
+@posix
+def test_no_entry_of_the_path_goes_through_a_link_of_a_workspace(
+    tmp_path: Path, system: Path, workspace: Path
+):
+    (workspace / "tools").symlink_to(system)
+    (tmp_path / "bin").symlink_to(workspace / "tools")
+    held = mark_writable(workspace)
+    assert find_program("helper", joined(tmp_path / "bin")) is None, "the workspace decides where it leads"
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert find_program("helper", joined(tmp_path / "loop")) is None
+    assert held
+
+
+@posix
+def test_a_script_whose_interpreter_a_model_can_write_is_not_used(tmp_path: Path, workspace: Path):
+    plant(workspace, "interpreter")
+    held = mark_writable(workspace)
+    for number, first in enumerate(
+        (f"#!{workspace}/interpreter", "#!bin/interpreter", "#! ./interpreter -x")
+    ):
+        place = tmp_path / f"scripts{number}"
+        plant(place).write_text(f"{first}\n")
+        assert find_program("helper", joined(place)) is None
+    assert held
+
+
+def test_separators_that_only_the_linker_knows_hide_no_library(workspace: Path):
+    held = mark_writable(workspace)
+    for name in ("LD_PRELOAD", "LD_LIBRARY_PATH"):
+        for between in (" ", ";", ":"):
+            cleaned = environment({name: f"/usr/lib/x.so{between}{workspace}/e.so"})
+            assert cleaned == {name: "/usr/lib/x.so"}
+    assert environment({"BASH_ENV": f"{workspace}/x", "NODE_OPTIONS": f"--require={workspace}/x.js"}) == {}
+    assert environment({"NODE_OPTIONS": "--max-old-space-size=4096"}) != {}
+    assert held
+
+
+@pytest.mark.parametrize("python_path", [None, "{folder}", "."])
+def test_the_command_imports_nothing_of_the_folder_in_place_of_a_package(
+    tmp_path: Path, python_path: str | None
+):
+    for name in ("msgspec", "aiohttp", "tree_sitter", "pygments"):
+        (tmp_path / f"{name}.py").write_text("print('planted')")
+    env = {**os.environ, "HOME": str(tmp_path)}
+    env.pop("PYTHONPATH", None)
+    if python_path is not None:
+        env["PYTHONPATH"] = python_path.replace("{folder}", str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "swink", "mcp", "list"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    assert "planted" not in done.stdout + done.stderr, done
+
+
 # What a program needs to start another one, by module. Programs that we start are files of their own, which fork and
 # exec what they were told to.
 STARTERS = {

@@ -11,6 +11,7 @@ from swink.assistant.trust import Trust, TrustError, answer, decided, find_proje
 from swink.cli.terminal import say
 from swink.errors import MisuseError
 from swink.interrupts import Terminated
+from swink.startup import put_last
 
 if TYPE_CHECKING:
     from swink.assistant.snapshots.policy import Snapshots
@@ -24,6 +25,7 @@ def change_directory(arguments: argparse.Namespace) -> None:
             os.chdir(arguments.directory)
         except OSError as error:
             raise MisuseError(f"-C {arguments.directory}: {error.strerror}") from error
+        put_last(os.getcwd())
 
 
 def open_workshop(settings: UserSettings | None = None, trust: Trust | None = None) -> "Workshop":

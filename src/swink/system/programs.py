@@ -13,6 +13,7 @@ libraries lose the entries that a model can write.
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,9 +28,19 @@ from swink.system.writable import identify, is_beneath, is_writable_by_model
 NEUTRAL = os.path.abspath(os.sep)
 """A working directory that decides nothing: no program of ours looks for a file in it."""
 
-_PLACES = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH",
-           "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_FALLBACK_FRAMEWORK_PATH", "DYLD_INSERT_LIBRARIES")  # fmt: skip
+_PLACES = (
+    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_FALLBACK_FRAMEWORK_PATH", "DYLD_INSERT_LIBRARIES", "GCONV_PATH",
+    "LOCPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "PYTHONPATH", "GTK_PATH", "GIO_MODULE_DIR",
+    "GIO_EXTRA_MODULES", "QT_PLUGIN_PATH", "OPENSSL_MODULES",
+)  # fmt: skip
 """Variables whose entries are places that programs and libraries are taken from."""
+_CODE = (
+    "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "PERL5OPT", "RUBYOPT", "JAVA_TOOL_OPTIONS",
+    "OPENSSL_CONF", "GTK_MODULES", "BROWSER", "NLSPATH",
+)  # fmt: skip
+"""Variables that have files run or obeyed."""
+_HEAD = 256
 _LINKS = 40
 _SET_PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1))\n"
 _RUN_MODULE = "import runpy; runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
@@ -102,7 +113,9 @@ def find_program(name: str, path: str | None = None) -> str | None:
         return known
     for entry in _trusted_entries(searched):
         for candidate in _candidates(entry, name):
-            if os.path.isfile(candidate) and os.access(candidate, os.X_OK) and not _leads_astray(candidate):
+            if not os.path.isfile(candidate) or not os.access(candidate, os.X_OK):
+                continue
+            if not _leads_astray(candidate) and not _has_foreign_interpreter(candidate):
                 _pin(candidate)
                 _found[name, searched] = candidate
                 return candidate
@@ -147,18 +160,22 @@ def python_module(name: str, *arguments: str, cwd: str | Path, env: Mapping[str,
 def environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Our environment without the places of programs and libraries that a model can write."""
     found = dict(os.environ if environ is None else environ)
-    for name in _PLACES:
-        if name in found:
-            found[name] = os.pathsep.join(_trusted_entries(found[name]))
-            if not found[name]:
-                del found[name]
+    for name in [name for name in _PLACES if name in found]:
+        # The linker takes blanks and semicolons for separators too.
+        separators = os.pathsep if name == "PATH" else f"{os.pathsep}; "
+        found[name] = os.pathsep.join(_trusted_entries(found[name], separators))
+        if not found[name]:
+            del found[name]
+    for name in [name for name in _CODE if name in found]:
+        if any(_leads_astray(word) for word in re.split(r"[\s:;,=]+", found[name]) if os.sep in word):
+            del found[name]
     return found
 
 
-def _trusted_entries(path: str) -> Iterator[str]:
-    """The entries that are absolute and lie where no model can write."""
-    for entry in path.split(os.pathsep):
-        if os.path.isabs(entry) and not is_writable_by_model(entry):
+def _trusted_entries(path: str, separators: str = os.pathsep) -> Iterator[str]:
+    """The entries that are absolute and that no model can write or choose."""
+    for entry in re.split(f"[{re.escape(separators)}]", path):
+        if os.path.isabs(entry) and not _leads_astray(entry):
             yield entry
 
 
@@ -170,15 +187,36 @@ def _candidates(entry: str, name: str) -> Iterator[str]:
         )
 
 
-def _leads_astray(program: str) -> bool:
-    """Whether a link on the way to the program, or the program itself, lies where a model can write."""
-    for _ in range(_LINKS):
-        if is_writable_by_model(os.path.realpath(os.path.dirname(program))):
-            return True
-        if not os.path.islink(program):
-            return is_writable_by_model(program)
-        program = os.path.join(os.path.dirname(program), os.readlink(program))
-    return True
+def _leads_astray(path: str) -> bool:
+    """Whether a path, or a link on its way, lies where a model can write."""
+    return any(step is None or is_writable_by_model(step) for step in _steps(path))
+
+
+def _steps(path: str) -> Iterator[str | None]:
+    """Every place on the way to a file, link by link; None where the links have no end."""
+    drive, rest = os.path.splitdrive(os.path.abspath(path))
+    here, names = drive + os.sep, rest.split(os.sep)
+    for _ in range(_LINKS * 100):
+        if not names:
+            return
+        name = names.pop(0)
+        here = os.path.normpath(os.path.join(here, name))
+        yield here
+        if os.path.islink(here):
+            drive, rest = os.path.splitdrive(os.path.join(os.path.dirname(here), os.readlink(here)))
+            here, names = drive + os.sep, [*rest.split(os.sep), *names]
+    yield None
+
+
+def _has_foreign_interpreter(program: str) -> bool:
+    """Whether the first line of a script has it run by a program that a model can write."""
+    try:
+        with open(program, "rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False  # it cannot be read, only started: no script
+    words = head.split(b"\n")[0].removeprefix(b"#!").split() if head.startswith(b"#!") else []
+    return bool(words) and (not os.path.isabs(words[0]) or _leads_astray(os.fsdecode(words[0])))
 
 
 def _pin(program: str) -> None:

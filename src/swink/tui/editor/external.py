@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from swink.errors import MisuseError
-from swink.system.programs import NEUTRAL, Command, find_program
+from swink.system.programs import NEUTRAL, Command, environment, find_program
+from swink.system.writable import is_writable_by_model
 from swink.tui.editor.drafts import is_left
 from swink.tui.terminal import TerminalApp
 
@@ -36,7 +37,8 @@ def _find(program: str, path: str | None) -> str | None:
     if not os.path.dirname(program):
         return find_program(program, path)
     full = os.path.expanduser(program)
-    return full if os.path.isabs(full) and os.access(full, os.X_OK) else None
+    is_usable = os.path.isabs(full) and os.access(full, os.X_OK) and not is_writable_by_model(full)
+    return full if is_usable else None
 
 
 async def edit_outside(app: TerminalApp, text: str, environ: Mapping[str, str] | None = None) -> str | None:
@@ -66,7 +68,7 @@ async def _run(command: list[str]) -> int:
 
     Editors obey files of the directory that they start in, so it is not the workspace.
     """
-    process = await Command(tuple(command), NEUTRAL, os.environ).start()
+    process = await Command(tuple(command), NEUTRAL, environment()).start()
     try:
         return await process.wait()
     finally:
