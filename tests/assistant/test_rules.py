@@ -299,6 +299,9 @@ def test_a_rule_reads_back_as_it_was_written():
         ("git add x && git commit -m 'a b'", ["git add x", "git commit -m 'a b'"]),
         ("make test", ["make test"]),
         ("ls -la | wc -l", ["ls *", "wc -l"]),
+        ("hostname", ["hostname"]),
+        ("uname -a", ["uname -a"]),
+        ("date", ["date"]),
     ],
 )
 def test_the_suggested_rule_is_the_whole_command_unless_its_options_are_declared(line: str, rules: list[str]):
@@ -317,7 +320,8 @@ OPENED = [
     ("git log -3", "git log -p"), ("git log", "git log --ext-diff"), ("git log", "git log --format=%G?"),
     ("git diff", "git diff --output=x"), ("git diff", "git diff --ext-diff"), ("git branch", "git branch -D main"),
     ("ls", "ls --unknown"), ("git log", "git logx"), ("docker ps", "docker rm x"), ("cat a", "cat .env"),
-    ("grep x a", "grep -f /etc/passwd a"), ("uniq a", "uniq a b"), ("sed -n 1p a", "sed -i d a"),
+    ("grep x a", "grep -f /etc/passwd a"), ("uniq a", "uniq a b"), ("hostname", "hostname x"),
+    ("hostname -s", "hostname -s x"), ("date", "date 01010000"), ("sed -n 1p a", "sed -i d a"),
 ]  # fmt: skip
 
 
@@ -327,11 +331,13 @@ def test_a_suggested_rule_opens_nothing_that_does_more(asked: str, other: str):
     assert not allowed_by(rules, bash(other))
 
 
-def test_an_open_rule_that_somebody_wrote_takes_what_follows_but_no_undeclared_option_of_a_declared_command():
+def test_an_open_rule_that_somebody_wrote_takes_what_follows_but_nothing_undeclared_of_a_declared_command():
     def covers(pattern: str, line: str) -> bool:
         return bool(allowed_by([parse_rule(f"bash({pattern})")], bash(line)))
 
     assert covers("git fetch *", "git fetch --upload-pack=x")
+    assert covers("hostname *", "hostname -s")
+    assert not covers("hostname *", "hostname x")
     assert covers("git *", "git push --force")
     assert covers("git diff *", "git diff --word-diff HEAD~1 -- x")
     assert not covers("git diff *", "git diff --output=x")

@@ -22,11 +22,14 @@ RUNS_OTHERS = word_set(
     " source . command builtin nohup nice ionice time timeout setsid stdbuf watch strace ltrace flock chroot"
     " unshare nsenter ssh script expect trap coproc bwrap firejail systemd-run at batch crontab tmux screen"
     " find fd setpriv runuser pkexec chrt taskset prlimit unbuffer entr npx uvx bunx pipx"
+    " linux32 linux64 i386 x86_64 setarch choom ssh-agent valgrind dbus-run-session dbus-launch chronic gosu"
+    " proot fakeroot faketime perf rlwrap numactl catchsegv cgexec torsocks proxychains xvfb-run"
 )
 """Programs that run the commands given to them."""
 _INTERPRETERS = re.compile(
     r"(?:python|pypy|node|nodejs|deno|bun|perl|ruby|php|lua|luajit|tclsh|Rscript|R|osascript|pwsh|java|jshell"
-    r"|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|gdb|sqlite3|psql|mysql|irb|ghci|scala|julia|octave|groovy)[\d.]*",
+    r"|[gmn]?awk|sed|ed|ex|vim?|nvim|emacs|gdb|sqlite3|psql|mysql|irb|ghci|scala|julia|octave|groovy"
+    r"|dc|m4|s?ftp|lftp|telnet|mailx?|lldb|mariadb|gnuplot|guile|erl|iex|ocaml|sbcl|clisp)[\d.]*",
     re.I,
 )
 _DESTROYS = word_set(

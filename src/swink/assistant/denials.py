@@ -27,6 +27,11 @@ class Denied(Struct, frozen=True):
         """The name of the program."""
         return program_name(self.words[0])
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names under which the program may be given to another one."""
+        return frozenset({self.program, "-".join([self.program, *self.words[1:2]]).casefold()})
+
     def is_in(self, line: str, commands: Sequence[SimpleCommand] | None) -> bool:
         """Whether the line runs it; one that is not understood, if the words stand in it."""
         if commands is None:
@@ -39,7 +44,7 @@ class Denied(Struct, frozen=True):
             return "it is not understood completely"
         try:
             for command in commands:
-                for found in commands_within(command, frozenset({self.program})):
+                for found in commands_within(command, self.names):
                     if any(map(_is_uncertain, found.words)) and any(
                         map(self._begins, _without_options(found.words))
                     ):

@@ -22,11 +22,13 @@ class Declared(Struct, frozen=True):
     options: OptionTable
     is_free: bool
     git: str | None = None
+    most: int | None = None
+    """How many operands it may have; with others it may change something."""
 
     def takes(self, rest: Sequence[str]) -> bool:
-        """Whether the words after it bring no option that is not declared, or that makes it print files."""
+        """Whether the words after it bring nothing beyond what is declared and print no file."""
         arguments = read_arguments(self.options, rest)
-        if arguments is None:
+        if arguments is None or (self.most is not None and len(arguments.operands) > self.most):
             return False
         if self.git is None:
             return True
@@ -41,7 +43,7 @@ def find_declared(words: Sequence[str]) -> Declared | None:
     """The declared command that words begin with."""
     program, *rest = words
     if viewer := VIEWERS.get(program):
-        return Declared((program,), viewer.options, viewer.is_free)
+        return Declared((program,), viewer.options, viewer.is_free, most=viewer.most)
     name = view_name(rest)
     if program != "git" or (view := VIEWS.get(name)) is None:
         return None

@@ -28,8 +28,13 @@ class Viewer(Struct, frozen=True):
 
     @property
     def is_free(self) -> bool:
-        """Whether its options alone keep it from doing more and from printing files."""
-        return self.also is None and (self.keeps_links is not None or self.operands is _none)
+        """Whether its options alone keep it from doing more and from printing files, with any operand.
+
+        What is declared to take none may change something by one: `hostname x` sets the name.
+        """
+        return (
+            self.also is None and self.most != 0 and (self.keeps_links is not None or self.operands is _none)
+        )
 
     def only_looks(self, words: Sequence[str], place: Place) -> bool:
         """Whether the program, with these arguments, only looks at what is inside."""
