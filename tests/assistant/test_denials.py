@@ -73,7 +73,7 @@ SPELLED = [
     "echo 'import os; os.system(\"rm f\")' | python3 /dev//fd/0", "echo 'import os; os.system(\"rm f\")' | python3 /proc/self/fd/0",
     "echo 'import os; os.system(\"rm f\")' | python3 ../../../../../../../../dev/stdin", "cd /dev; echo 'import os; os.system(\"rm f\")' | python3 stdin",
     "echo 'exec \"rm f\"' | perl /dev/stdin", "echo '!/bin/rm f' | dc", "echo '!/bin/rm f' | env dc", "echo 'syscmd(rm f)' | m4",
-    "echo '!rm f' | ed", "echo '.shell rm f' | sqlite3", "cp /bin/[r]m x; ./x f",
+    "echo '!rm f' | ed", "echo '.shell rm f' | sqlite3", "cp /bin/[r]m x; ./x f", "cp /bin/r? x; ./x f", "cp -p ../../../../../../../../../bin/r? x; ./x f",
 ]  # fmt: skip
 WRAPPED = [
     "env %s", "env -i %s", "env X=1 %s", "env -u X %s", "env PATH=mark %s", "nice %s", "nice -n 5 %s", "nice -5 %s", "timeout 5 %s",
@@ -193,5 +193,5 @@ ORDINARY = [
     "which rm", "git log --grep=rm", "curl https://example.org/x", "ssh-keygen -l -f x", "exec ls", "nohup make test", "cp *.py there",
     "python3 -m pip install x", "python -m venv .venv", "python3 -m unittest", "python3 -m http.server", "ruff check src/*.py", "git add src/*",
     "git clone https://example.org/x x", "git fetch --update-shallow", "git diff --exit-code", "git push --recurse-submodules=check",
-    "git log --format=%H --since=yesterday", "ssh-agent -s", "linux64 make", "poetry run pytest", "uv sync", "git rebase --continue", "cp src/*.py there",
+    "git log --format=%H --since=yesterday", "ssh-agent -s", "linux64 make", "poetry run pytest", "uv sync", "git rebase --continue", "cp src/*.py there", "cp src/* there", "mv /tmp/x/*.log logs",
 ]  # fmt: skip

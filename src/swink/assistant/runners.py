@@ -165,6 +165,8 @@ def _inner(command: SimpleCommand, denied: frozenset[str]) -> list[SimpleCommand
             raise Unknown(f"what {name} is given is not certain")
         _check_arguments(name, words, denied)
     elif name not in VIEWERS:
+        if any(word.wild and _is_far(word.text) and _may_name(word, denied) for word in rest):
+            raise Unknown(f"what {name} is given is not certain")
         _check_names(name, words, denied)
     return []
 
@@ -175,9 +177,19 @@ def _finds_anything(word: Word, denied: frozenset[str], is_known: bool) -> bool:
         return False
     if word.wild[0] == 0 or word.text.startswith("-"):
         return True
-    last = word.text.rpartition("/")[2].casefold()
     may_be_program = "/" in word.text and not _EXTENSION.fullmatch(word.text[word.wild[-1] + 1 :])
-    return not is_known and (may_be_program or any(fnmatchcase(name, last) for name in denied))
+    return not is_known and (may_be_program or _may_name(word, denied))
+
+
+def _may_name(word: Word, denied: frozenset[str]) -> bool:
+    """Whether a word with a wildcard may find a program of a denied name."""
+    last = word.text.rpartition("/")[2].casefold()
+    return any(fnmatchcase(name, last) for name in denied)
+
+
+def _is_far(path: str) -> bool:
+    """Whether a path may leave the directory: a copy of what it names has another name."""
+    return path.startswith(("/", "~")) or ".." in path.split("/")
 
 
 def _check_arguments(name: str, words: Sequence[str], denied: frozenset[str]) -> None:
