@@ -4,11 +4,9 @@ No canary is read, no byte is written outside, no connection is made, no process
 """
 
 import asyncio
-import functools
 import json
 import os
 import shutil
-import site
 import subprocess
 import sys
 import time
@@ -18,6 +16,7 @@ from typing import Any
 import pytest
 from calling import shell
 from msgspec.structs import replace
+from ordinary import NOBODY, as_ordinary, ordinary_python
 
 from swink.tools import bubblewrap
 from swink.tools.process import Limits, run
@@ -27,8 +26,6 @@ from swink.tools.view import build_view
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 
 SCENE = Path(__file__).with_name("scene.py")
-SOURCE = Path(__file__).parents[2] / "src"
-NOBODY = 65534
 LEVELS = [
     ("workspace", "bubblewrap"),
     ("workspace", "landlock"),
@@ -39,47 +36,6 @@ confined = pytest.mark.parametrize(
     ("level", "backend"), LEVELS, ids=[f"{level}-{backend}" for level, backend in LEVELS]
 )
 users = pytest.mark.parametrize("ordinary", [False, True], ids=["this-user", "ordinary-user"])
-
-
-@functools.cache
-def ordinary_python() -> str | None:
-    """An interpreter that an ordinary user may run, with what swink needs."""
-    for candidate in dict.fromkeys(
-        [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}", "/usr/bin/python3"]
-    ):
-        try:
-            if (
-                _as_ordinary(
-                    [candidate, "-c", "import os, sys, swink.tools; os.execv(sys.executable, ['x', '-V'])"]
-                ).returncode
-                == 0
-            ):
-                return candidate
-        except OSError:
-            continue
-    return None
-
-
-def _as_ordinary(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
-    packages = os.pathsep.join([str(SOURCE), str(SCENE.parent), *site.getsitepackages()])
-    environment = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": "/nonexistent",
-        "PYTHONPATH": packages,
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    return subprocess.run(
-        command,
-        env=environment,
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
 
 
 def play(level: str, backend: str, *, ordinary: bool) -> dict[str, Any]:
@@ -97,7 +53,7 @@ def play(level: str, backend: str, *, ordinary: bool) -> dict[str, Any]:
         python = ordinary_python()
         if python is None:
             pytest.skip("no interpreter that an ordinary user may run")
-        done = _as_ordinary([python, str(SCENE), level, backend], timeout=90)
+        done = as_ordinary([python, str(SCENE), level, backend], timeout=90)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -358,7 +314,7 @@ async def main():
         print(await shell(box, "bomb() {{ bomb | bomb & }}; bomb; sleep 20", Limits(wall=8, processes=60)))
 asyncio.run(main())
 """
-    done = _as_ordinary([python, "-c", program], timeout=30)
+    done = as_ordinary([python, "-c", program], timeout=30)
     assert done.returncode == 0, done.stderr
     look = ["pgrep", "-c", "-u", str(NOBODY), "bash"]
     until = time.monotonic() + 30  # other tests may run commands as this user meanwhile

@@ -104,3 +104,18 @@ async def test_a_search_goes_on_without_a_ripgrep_that_was_replaced(
     (place / "new").replace(place / "rg")
     assert "notes.txt" in (await call(tool, pattern="needle")).text
     assert [record.message for record in caplog.records if "start swink again" in record.message]
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+async def test_no_program_is_taken_from_the_home_and_temp_files_of_commands(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, backend: Any, need: Any
+):
+    need(backend)
+    box = Sandbox(workspace, backends=(backend,))
+    await shell(
+        box, 'for d in "$HOME" "$TMPDIR"; do echo "#!/bin/sh" > "$d/planted"; chmod 755 "$d/planted"; done'
+    )
+    places = [path.parent for path in Path(str(box.private)).rglob("planted")]
+    assert places
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, places)))
+    assert find_program("planted") is None

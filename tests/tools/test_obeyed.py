@@ -1,6 +1,7 @@
 """What other programs obey: one list, found at every depth, which sandboxed commands neither change nor make."""
 
 import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from calling import call, eventually, named, shell
 from hypothesis import given
 from hypothesis import strategies as st
+from ordinary import as_ordinary, ordinary_python
 from tests.counts import left_to_more, tried
 
 from swink.tools import coding_tools
@@ -142,6 +144,88 @@ async def test_commands_leave_nothing_that_programs_obey_at_any_depth(tmp_path: 
     assert (tmp_path / "sub/done").exists()
     assert evil_in(tmp_path) == []
     assert (tmp_path / "sub/.mcp.json.refused").read_text() == "evil\n"
+
+
+LONG = "x" * 235 + ".code-workspace"
+COPIES = ": > .mcp.json.refused; for i in $(seq 2 999); do : > .mcp.json.refused-$i; done"
+
+
+@linux
+@backends
+@pytest.mark.parametrize(
+    "attack",
+    [
+        f"mkdir sub; cd sub; echo evil > .mcp.json; {COPIES}",
+        f"mkdir sub; echo evil > sub/{LONG}",
+        f"mkdir sub; echo evil > {LONG}; mkdir sub/{LONG}; echo evil > sub/{LONG}/x",
+        "mkdir -p sub z; echo evil > sub/.mcp.json; printf 'gitdir: a\\0b' > z/.git",
+        "mkdir -p sub z/.git; echo evil > sub/.mcp.json; printf 'a\\0b' > z/.git/commondir",
+        "mkdir -p sub z/.git; echo evil > sub/.mcp.json; printf '[core]\\nworktree=a\\0b\\n' > z/.git/config",
+    ],
+    ids=["copies", "long name", "long directory", "NUL in gitdir", "NUL in commondir", "NUL in worktree"],
+)
+async def test_nothing_a_command_makes_keeps_a_plant_from_being_moved_aside(
+    tmp_path: Path, backend: Any, attack: str, need
+):
+    need(backend)
+    assert await shell(Sandbox(tmp_path, backends=(backend,)), attack) == (0, "")
+    assert evil_in(tmp_path) == []
+    assert not (tmp_path / "z/.git").is_file()
+    assert not list(tmp_path.glob("z/.git/co*[rg]"))
+
+
+@linux
+async def test_what_was_changed_is_put_back_though_every_name_for_a_copy_is_taken(tmp_path: Path, need):
+    need("landlock")
+    (tmp_path / ".mcp.json").write_text("mine")
+    await shell(Sandbox(tmp_path, backends=("landlock",)), f"echo evil > .mcp.json; {COPIES}")
+    assert (tmp_path / ".mcp.json").read_text() == "mine"
+
+
+READ_ONLY = {
+    "a directory": "mkdir sub; echo evil > sub/.mcp.json; chmod 555 sub",
+    "two directories": "mkdir -p a/sub; echo evil > a/sub/.envrc; chmod 555 a/sub a",
+    "hooks": "mkdir -p s/.git/hooks s/.git/objects s/.git/refs; echo ref: refs/heads/main > s/.git/HEAD; "
+    "echo evil > s/.git/hooks/pre-commit; chmod 555 s/.git",
+    "what was there": "echo evil > .mcp.json; echo evil > mine/.mcp.json; chmod 555 mine .",
+    "nobody may list": "echo evil > .mcp.json; echo evil > mine/.mcp.json; chmod 000 mine .",
+    "a pointer nobody may read": "mkdir z; echo gitdir: /evil > z/.git; chmod 000 z/.git",
+}
+
+
+@linux
+@backends
+@pytest.mark.skipif(sys.platform == "linux" and os.getuid() != 0, reason="only root can become another user")
+def test_taking_away_rights_keeps_no_plant_from_being_undone(backend: str, need):
+    """As an ordinary user: root may write in every directory."""
+    need(backend)
+    python = ordinary_python()
+    if python is None:
+        pytest.skip("no interpreter that an ordinary user may run")
+    program = f"""
+import asyncio, subprocess, tempfile
+from pathlib import Path
+from calling import shell
+from swink.tools.sandbox import Sandbox
+async def main():
+    for name, attack in {READ_ONLY!r}.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            root = Path(scratch)
+            (root / "mine").mkdir()
+            for place in (root, root / "mine"):
+                (place / ".mcp.json").write_text("mine")
+            await shell(Sandbox(root, backends=({backend!r},)), attack)
+            subprocess.run(["chmod", "-R", "u+rwX", scratch], check=True)
+            for path in root.rglob("*"):
+                if path.is_file() and "refused" not in str(path) and "evil" in path.read_text():
+                    print(name, path.relative_to(root))
+            for place in (root, root / "mine"):
+                if (place / ".mcp.json").read_text() != "mine":
+                    print(name, place, "was not put back")
+asyncio.run(main())
+"""
+    done = as_ordinary([python, "-c", program], timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 @linux

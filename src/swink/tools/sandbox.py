@@ -94,7 +94,7 @@ class Sandbox:
         self._scene: Scene | None = None
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
-        self._writable = mark_writable(self.root)
+        self._writable = [mark_writable(self.root)]
 
     async def backend(self) -> Backend:
         """The backend this level uses here; raises `SandboxUnavailable` with the reasons if there is none."""
@@ -201,4 +201,5 @@ class Sandbox:
             path = os.path.realpath(tempfile.mkdtemp(prefix=f"swink-{os.getpid()}-"))
             self._forget = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
             self._private = make_private_directory(path)
+            self._writable.append(mark_writable(path))
         return self._private

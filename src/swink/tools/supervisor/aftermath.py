@@ -5,6 +5,7 @@
            repositories made anywhere in it: what git would run in them is moved aside
 
 Moved aside means renamed: `hooks` becomes `hooks.refused`, for a person to look at. Links are not followed.
+Whatever is found, the rest is still looked at: what goes wrong with one thing is a note.
 """
 
 import os
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from swink.tools.supervisor import gitconfig, names, snapshot
+    from swink.tools.supervisor import aside, gitconfig, names, snapshot
     from swink.tools.supervisor.snapshot import Tree
 else:
+    import aside
     import gitconfig
     import names
     import snapshot
@@ -26,8 +28,6 @@ MAX_CONFIGURATION = 1 << 20
 MAX_LOOKED = 1_000_000
 """Entries that are looked at for repositories."""
 MAX_NOTES = 20
-
-_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class Originals:
@@ -44,16 +44,19 @@ class Originals:
         }
         self._notes: list[str] = []
         self._undone: list[str] = []
+        self._moved: dict[str, str] = {}
 
     def put_right(self) -> list[str]:
         """Compare, put back, move aside; returns notes about what was done."""
         for path, before in self._before.items():
             self._attempt(self._put_back, path, before)
         plants: list[str] = []
-        for path in _find_new(self._root, self._watch, plants, self._notes):
-            self._attempt(self._defuse, path)
+        repositories: list[str] = []
+        self._attempt(self._find_new, self._root, plants, repositories)
         for path in plants:
             self._attempt(self._refuse, path)
+        for path in repositories:
+            self._attempt(self._defuse, self._find_moved(path))
         if len(self._notes) > MAX_NOTES:
             self._notes[MAX_NOTES:] = [f"[and {len(self._notes) - MAX_NOTES} more like these]"]
         return [*self._notes, *self._say_undone()]
@@ -61,17 +64,23 @@ class Originals:
     def _attempt(self, act: "Any", path: str, *more: "Any") -> None:
         try:
             act(path, *more)
-        except OSError as error:
+        except Exception as error:
+            # Whatever a command can cause here must not keep us from looking at the rest.
+            reason = getattr(error, "strerror", None) or type(error).__name__
             self._notes.append(
-                f"[{self._show(path)} could not be checked: {error.strerror}; "
+                f"[{self._show(path)} could not be checked: {reason}; "
                 "look at it before you use git or an editor here]"
             )
+
+    def _find_new(self, root: str, plants: list[str], repositories: list[str]) -> None:
+        for path in _find_new(root, self._watch, plants, self._notes):
+            repositories.append(path)
 
     def _show(self, path: str) -> str:
         return ascii(os.path.relpath(path, self._root)).strip("'")
 
     def _put_back(self, path: str, before: "Tree") -> None:
-        parent = snapshot.open_beneath(self._root, os.path.dirname(path))
+        parent = aside.open_beneath(self._root, os.path.dirname(path))
         if parent is None:
             return  # its directory is gone: what is in its place counts as new
         try:
@@ -80,16 +89,15 @@ class Originals:
             now = _read_now(parent, name, is_signed)
             if now == before:
                 return
-            aside = _move_aside(parent, name) if now is not None else None
-            if before is not None and not is_signed:
-                snapshot.write(parent, name, before)
+            tree = None if is_signed else before
+            moved = aside.replace(parent, name, tree, is_there=now is not None)
         finally:
             os.close(parent)
         if before is None:
-            self._undone.append(self._show(path))
+            self._note_undone(path, moved)
             return
         done = "could not be put back, because it is too large" if is_signed else "was put back"
-        became = f"; what it had become is in {aside}" if aside else ""
+        became = f"; what it had become is in {moved}" if moved else ""
         self._notes.append(
             f"[{self._show(path)} {done}{became}. Other programs obey it, so commands may not change it. "
             f"{self._watch['instead']}]"
@@ -97,14 +105,30 @@ class Originals:
 
     def _refuse(self, path: str) -> None:
         """Move aside what other programs would obey."""
-        parent = snapshot.open_beneath(self._root, os.path.dirname(path))
+        parent = aside.open_beneath(self._root, os.path.dirname(path))
         if parent is None:
             return
         try:
-            _move_aside(parent, os.path.basename(path))
+            moved = aside.move_aside(parent, os.path.basename(path))
         finally:
             os.close(parent)
-        self._undone.append(self._show(path))
+        self._note_undone(path, moved)
+
+    def _note_undone(self, path: str, moved: str) -> None:
+        name = os.path.basename(path)
+        now = "" if moved == f"{name}.refused" else f" (now {moved})" if moved else " (removed)"
+        self._undone.append(self._show(path) + now)
+        if moved:
+            self._moved[path] = os.path.join(os.path.dirname(path), moved)
+
+    def _find_moved(self, path: str) -> str:
+        """Where a path is, after something above it was moved aside."""
+        above = path
+        while len(above) > len(self._root):
+            if above in self._moved:
+                return self._moved[above] + path[len(above) :]
+            above = above.rpartition("/")[0]
+        return path
 
     def _say_undone(self) -> list[str]:
         if not self._undone:
@@ -118,7 +142,7 @@ class Originals:
 
     def _defuse(self, path: str) -> None:
         """Move aside what makes git run programs in a new repository, or use one outside the workspace."""
-        fd = snapshot.open_beneath(self._root, path)
+        fd = aside.open_beneath(self._root, path)
         if fd is None:
             self._check_pointer(path)
             return
@@ -129,7 +153,7 @@ class Originals:
                 if self._is_wrong(fd, part, path)
             ]
             for part in wrong:
-                self._report_refused(os.path.join(path, part), _move_aside(fd, part))
+                self._report_refused(os.path.join(path, part), aside.move_aside(fd, part))
             names = set(os.listdir(fd))
         finally:
             os.close(fd)
@@ -137,18 +161,19 @@ class Originals:
             self._notes.append(f"[the command made a git repository: {self._show(path)}]")
 
     def _check_pointer(self, path: str) -> None:
-        parent = snapshot.open_beneath(self._root, os.path.dirname(path))
+        parent = aside.open_beneath(self._root, os.path.dirname(path))
         if parent is None:
             return
         try:
             if not self._leads_inside(parent, os.path.basename(path), path):
-                self._report_refused(path, _move_aside(parent, os.path.basename(path)))
+                self._report_refused(path, aside.move_aside(parent, os.path.basename(path)))
         finally:
             os.close(parent)
 
-    def _report_refused(self, path: str, aside: str) -> None:
+    def _report_refused(self, path: str, moved: str) -> None:
+        done = f"renamed to {moved}" if moved else "removed"
         self._notes.append(
-            f"[{self._show(path)} would have git run programs or look elsewhere; it was renamed to {aside}]"
+            f"[{self._show(path)} would have git run programs or look elsewhere; it was {done}]"
         )
 
     def _is_wrong(self, fd: int, part: str, path: str) -> bool:
@@ -160,15 +185,17 @@ class Originals:
             case None:
                 return False
             case ("file", _, content) if part == "commondir":
-                return not self._is_inside(os.path.join(path, content.decode(errors="replace").strip()))
+                return not self._names_inside(path, os.fsdecode(content))
             case ("file", _, content) if part.startswith("config"):
-                return not self._is_harmless(content.decode(errors="replace"), path)
+                return not self._is_harmless(os.fsdecode(content), path)
             case ("directory", _, inside) if part == "hooks":
                 return any(not name.endswith(".sample") for name in inside)
             case _:
                 return True
 
     def _is_harmless(self, config: str, path: str) -> bool:
+        if "\0" in config:
+            return False  # git and we may differ on where it ends
         for key, value in gitconfig.read_settings(config):
             if not gitconfig.is_harmless(key, value):
                 return False
@@ -177,18 +204,29 @@ class Originals:
         return True
 
     def _leads_inside(self, parent: int, name: str, path: str) -> bool:
-        match snapshot.read(parent, name, snapshot.Room(MAX_CONFIGURATION)):
+        try:
+            found = snapshot.read(parent, name, snapshot.Room(MAX_CONFIGURATION))
+        except OSError:
+            return False  # too large to check, or unreadable
+        match found:
             case ("link", _, target):
                 return self._is_inside(os.path.join(os.path.dirname(path), target))
             case ("file", _, content):
-                text = content.decode(errors="replace").strip()
-                return not text.startswith("gitdir:") or self._is_inside(
-                    os.path.join(os.path.dirname(path), text[7:].strip())
+                word, colon, target = os.fsdecode(content).partition(":")
+                return (word.strip(), colon) != ("gitdir", ":") or self._names_inside(
+                    os.path.dirname(path), target.removeprefix(" ")
                 )
             case _:
                 return True
 
+    def _names_inside(self, directory: str, content: str) -> bool:
+        """Whether a file of git that holds one path leads inside; git drops the ends of lines, no blanks."""
+        target = content.rstrip("\r\n")
+        return target == target.strip() and self._is_inside(os.path.join(directory, target))
+
     def _is_inside(self, path: str) -> bool:
+        if "\0" in path:
+            return False
         real = os.path.realpath(path)
         return real == self._root or real.startswith(self._root + "/")
 
@@ -225,7 +263,7 @@ def _find_new(root: str, watch: "dict[str, Any]", plants: list[str], notes: list
         if path in seen or now is None:
             continue
         seen.add(path)
-        _make_readable(path)
+        aside.make_readable(path)
         was_here = known.get(path, (0, 0, 0))[:2] == now[:2]
         expected = frozenset[str]() if in_plant else listed.expected_in(path[len(root) :])
         found: set[str] = set()
@@ -263,42 +301,9 @@ def _find_new(root: str, watch: "dict[str, Any]", plants: list[str], notes: list
             yield path
 
 
-def _make_readable(path: str) -> None:
-    """Make a directory listable that the command made unlistable: git could still use a known name in it."""
-    try:
-        fd = os.open(path, getattr(os, "O_PATH", 0) | _DIRECTORY)
-    except OSError:
-        return
-    try:
-        mode = os.fstat(fd).st_mode
-        if mode & 0o500 != 0o500:
-            os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | 0o700)
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
-
-
 def _stamp(path: str) -> "tuple[int, int, int] | None":
     try:
         found = os.lstat(path)
     except OSError:
         return None
     return (found.st_dev, found.st_ino, found.st_ctime_ns) if stat.S_ISDIR(found.st_mode) else None
-
-
-def _exists(parent: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _move_aside(parent: int, name: str) -> str:
-    for number in range(1, 1000):
-        aside = f"{name}.refused" if number == 1 else f"{name}.refused-{number}"
-        if not _exists(parent, aside):
-            os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
-            return aside
-    raise OSError(17, f"too many copies of {name}")
