@@ -137,7 +137,7 @@ class Originals:
         more = f" and {len(shown) - MAX_NOTES} more" if len(shown) > MAX_NOTES else ""
         return [
             f"[undone: {', '.join(shown[:MAX_NOTES])}{more}. Other programs obey these, so commands may not "
-            f"make them; each was renamed to NAME.refused. {self._watch['instead']}]"
+            f"make them; each was renamed to NAME.refused, or as said. {self._watch['instead']}]"
         ]
 
     def _defuse(self, path: str) -> None:
