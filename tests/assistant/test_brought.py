@@ -144,16 +144,60 @@ def test_a_link_to_the_project_does_not_hide_a_change(project: Path, tmp_path: P
     assert look_up(link).standing == "changed"
 
 
-def test_a_program_of_the_project_that_a_server_names_is_asked_about(project: Path):
-    write(project / "server.py", "print(1)")
-    write(project / "data.db", "1")
-    servers = {"mine": {"command": "python3", "args": ["server.py", "data.db"]}}
-    write(project / ".mcp.json", json.dumps({"mcpServers": servers}))
+NAMING = [
+    ({"command": "python3", "args": ["tools/server.py"]}, "tools/server.py"),
+    ({"command": "python3", "args": ["${SWINK_NOPE:-tools/server.py}"]}, "tools/server.py"),
+    ({"command": "${SWINK_NOPE:-./server}"}, "server"),
+    ({"command": "python3", "args": ["server.py"], "cwd": "${SWINK_NOPE:-tools}"}, "tools/server.py"),
+    ({"command": "node", "args": ["--require=./tools/server.js"]}, "tools/server.js"),
+    ({"command": "node", "args": ["tools/server"]}, "tools/server.js"),
+    ({"command": "node", "env": {"NODE_OPTIONS": "--require ./tools/server.js"}}, "tools/server.js"),
+    ({"command": "sh", "args": ["-c", "exec python3 'tools/server.py';true"]}, "tools/server.py"),
+    ({"command": "python3", "args": ["server"]}, "server"),
+    ({"command": "python3", "args": ["-m", "tools.server"]}, "tools/server.py"),
+    ({"command": "python3", "args": ["tools"]}, "tools/__main__.py"),
+    ({"command": "uv", "args": ["--directory", "tools", "run", "server.py"]}, "tools/server.py"),
+    ({"command": "x", "args": ["data.db", "a=b:server,\ud800", "~\ud800", "\0"]}, "server"),
+]
+
+
+@pytest.mark.parametrize(("fields", "program"), NAMING)
+def test_a_program_of_the_project_that_a_server_names_is_asked_about(
+    project: Path, fields: dict[str, Any], program: str
+):
+    for name in ("server", "other", "tools/server.py", "tools/server.js", "tools/__main__.py"):
+        write(project / name, "1")
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"mine": fields}}))
     answer(look_up(project), "y")
-    write(project / "data.db", "2")
+    write(project / "other", "2")
     assert look_up(project).is_trusted
-    write(project / "server.py", "print(2)")
-    assert look_up(project).changes == ("changed: server.py",)
+    write(project / program, "2")
+    assert look_up(project).changes == (f"changed: {program}",)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights")
+def test_a_link_that_a_server_names_is_asked_about_when_it_leads_elsewhere(project: Path):
+    for name in ("a.py", "b.py"):
+        write(project / name, "1")
+    (project / "link").symlink_to("a.py")
+    (project / "python").symlink_to(sys.executable)
+    servers = {"mine": {"command": "./python", "args": ["link"]}, "other": {"command": "x", "args": ["b.py"]}}
+    write(project / ".mcp.json", json.dumps({"mcpServers": servers}))
+    assert answer(look_up(project), "y").brought.data(".mcp.json") is not None
+    assert look_up(project).is_trusted
+    (project / "link").unlink()
+    (project / "link").symlink_to("b.py")
+    assert "changed: link" in look_up(project).changes
+
+
+@pytest.mark.parametrize("words", [[str(n) for n in range(5_000)], [f"d{n}" for n in range(100)]])
+def test_a_command_line_that_names_too_much_is_not_used(project: Path, words: list[str]):
+    for number in range(100):
+        (project / f"d{number}").mkdir()
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"mine": {"command": "x", "args": words}}}))
+    found = look_at(project)
+    assert found.data(".mcp.json") is None
+    assert "the command line of a server" in found.notices[0]
 
 
 def test_a_server_whose_program_cannot_be_judged_is_not_started(

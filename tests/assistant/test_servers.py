@@ -76,6 +76,21 @@ def test_the_users_servers_start_in_the_folder_only_if_they_ask_for_it_and_it_is
     assert "is a program of this folder, which is not trusted" in refused.notices[1]
 
 
+def test_a_folder_below_a_project_that_is_not_trusted_is_not_trusted_either(tmp_path: Path):
+    repository = tmp_path / "repository"
+    (repository / "sub").mkdir(parents=True)
+    (repository / ".git").mkdir()
+    users = {
+        "above": {"command": "x", "cwd": ".."},
+        "program": {"command": str(repository / "bin" / "serve")},
+        "outside": {"command": "x", "cwd": "../.."},
+    }
+    refused = find_servers(users, None, repository / "sub")
+    assert [server.name for server in refused.servers] == ["outside"]
+    assert "starts in this folder, which is not trusted" in refused.notices[0]
+    assert "is a program of this folder, which is not trusted" in refused.notices[1]
+
+
 def test_a_projects_server_starts_in_the_project_whatever_directory_is_worked_in(tmp_path: Path):
     below = tmp_path / "below"
     below.mkdir()
@@ -183,6 +198,50 @@ async def test_a_server_whose_process_has_died_is_stopped_until_the_next_call(tm
         )
         await agent.run("Go.")
         assert servers.states[0].state == "ready"
+    finally:
+        await servers.aclose()
+
+
+@needs_sdk
+@pytest.mark.parametrize("how", ["first start", "restart", "login", "next call"])
+async def test_a_projects_server_whose_program_was_changed_is_started_only_once_it_is_allowed(
+    tmp_path: Path, how: str
+):
+    program, mark = tmp_path / "server.py", tmp_path / "process"
+    plain = (
+        f"import os, pathlib\npathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\n{BARE.read_text()}"
+    )
+    program.write_text(plain)
+    fields = {"mine": {"command": sys.executable, "args": ["server.py", "plain"]}}
+    allowed = find_servers({}, write(tmp_path, fields))
+    evil = plain.replace("import os,", f"open({str(tmp_path / 'evil')!r}, 'w')\nimport os,")
+    notices: list[str] = []
+    servers = Servers(notices.append)
+    try:
+        if how == "first start":
+            program.write_text(evil)
+        await servers.follow(allowed)
+        await servers.settle()
+        program.write_text(evil)
+        if how == "restart":
+            await servers.restart("mine")
+        elif how == "login":
+            await servers.login("mine")
+        elif how == "next call":
+            os.kill(int(mark.read_text()), 9)
+            await eventually(lambda: servers.states[0].state == "stopped")
+            (fine,) = [tool for tool in servers.tools() if tool.name == "mine_fine"]
+            script = ScriptedModel([ToolCall("1", "mine_fine", {}), "done"])
+            agent = Agent("test:m", stream_fn=script, tools=[fine], approve=lambda request: True)
+            await agent.run("Go.")
+            notices.append(agent.messages[-2].text)
+        await servers.settle()
+        assert not (tmp_path / "evil").exists()
+        assert "server.py is not as it was when the user allowed it; /reload or /trust" in notices[-1]
+        await servers.follow(find_servers({}, look_at(tmp_path)))
+        await servers.settle()
+        assert servers.states[0].state == "ready"
+        assert (tmp_path / "evil").exists()
     finally:
         await servers.aclose()
 

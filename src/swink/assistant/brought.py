@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.assistant.serverprograms import TooManyPrograms, command_line, named_files
 from swink.redact import redact_text
 from swink.redact.shown import escape_invisible
 
@@ -40,12 +41,6 @@ _KEPT = 1 << 20
 """Bytes up to which a file is kept: larger ones are programs."""
 _TEXTS = (".json", ".toml", ".md")
 _MOST_LINES = 20
-_PROGRAMS = frozenset(
-    (
-        ".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".sh", ".bash", ".zsh", ".fish",
-        ".rb", ".pl", ".php", ".lua", ".jar", ".exe", ".bat", ".cmd", ".ps1",
-    )
-)  # fmt: skip
 
 
 class Piece(Struct, frozen=True):
@@ -59,12 +54,31 @@ class Piece(Struct, frozen=True):
         return f"Piece({self.digest[:12]!r}, problem={self.problem!r})"
 
 
+class Programs(Struct, frozen=True):
+    """The files of a project that one of its servers names, as they were judged."""
+
+    project: Path
+    fields: Any
+    digests: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"Programs({sorted(self.digests)})"
+
+    def changed(self) -> str | None:
+        """One that is not as it was, is new or is gone; blocking, raises `TooManyPrograms`."""
+        now = {name: piece.digest for name, piece in _read_programs(self.project, self.fields).items()}
+        differs = (name for name in {*self.digests, *now} if self.digests.get(name) != now.get(name))
+        return min(differs, default=None)
+
+
 class Brought(Struct, frozen=True):
     """All that a project brings along, by path."""
 
     project: Path
     pieces: dict[str, Piece] = {}
     servers: dict[str, Any] = {}
+    programs: dict[str, Programs] = {}
+    """What each server names."""
 
     def __repr__(self) -> str:
         return f"Brought({str(self.project)!r}, {sorted(self.pieces)})"
@@ -113,14 +127,19 @@ def look_at(project: Path) -> Brought:
     except RecursionError:
         pieces[SERVERS] = replace(file, data=None, problem="it is nested too deeply")
         return Brought(project, pieces)
-    room = [MOST_BYTES]
-    for name, path in _programs(project, servers):
-        if name in pieces:
+    room, read, programs = [MOST_BYTES], dict[str, Piece](), dict[str, Programs]()
+    for server, fields in servers.items():
+        try:
+            named = _read_programs(project, fields, read, room)
+        except TooManyPrograms as error:
+            pieces[SERVERS] = replace(file, data=None, problem=str(error))
             continue
-        pieces[name] = piece = _read(project, path, room)
-        if piece.problem:  # a server whose program cannot be judged is not started
-            pieces[SERVERS] = replace(file, data=None, problem=f"of {name}: {piece.problem}")
-    return Brought(project, pieces, servers)
+        programs[server] = Programs(project, fields, {name: piece.digest for name, piece in named.items()})
+        for name, piece in named.items():
+            pieces.setdefault(name, piece)
+            if piece.problem:  # a server whose program cannot be judged is not started
+                pieces[SERVERS] = replace(file, data=None, problem=f"of {name}: {piece.problem}")
+    return Brought(project, pieces, servers, programs)
 
 
 def look_in(project: Path, place: str) -> dict[str, Piece]:
@@ -145,7 +164,10 @@ def look_in(project: Path, place: str) -> dict[str, Piece]:
         except OSError as error:
             found[_key(name)] = _unreadable(error)
             continue
-        found[_key(name)] = piece = _read(project, project / name, room)
+        piece = _read(project, project / name, room)
+        if piece.data is None and not piece.problem and name.endswith(_TEXTS):
+            piece = replace(piece, problem=f"it is larger than {_KEPT >> 20} MB")
+        found[_key(name)] = piece
         if room[0] < 0:
             return {place: piece}
     return found
@@ -170,7 +192,7 @@ def _label(name: str, now: Brought) -> str:
         return _one_line(name)
     match next((fields for known, fields in now.servers.items() if _key(known) == server), None):
         case {"command": str()} as fields:
-            what = " ".join(map(str, _command_line(cast("dict[str, Any]", fields))))
+            what = " ".join(map(str, command_line(cast("dict[str, Any]", fields))))
         case {"url": str() as what}:
             pass
         case _:
@@ -215,8 +237,25 @@ def _read_file(path: str, target: str, room: list[int]) -> Piece:
             data = data + chunk if len(data) <= _KEPT else data
     if len(data) <= _KEPT:
         return Piece(digest.hexdigest(), data)
-    problem = f"it is larger than {_KEPT >> 20} MB" if path.endswith(_TEXTS) else ""
-    return Piece(digest.hexdigest(), problem=problem)
+    return Piece(digest.hexdigest())
+
+
+def _read_programs(
+    project: Path, fields: Any, read: dict[str, Piece] | None = None, room: list[int] | None = None
+) -> dict[str, Piece]:
+    """What a server names in the project, and where links there lead; `read` is what was read already."""
+    read, room = {} if read is None else read, [MOST_BYTES] if room is None else room
+    found: dict[str, Piece] = {}
+    for path in named_files(project, fields):
+        real = Path(os.path.realpath(path))
+        if real != path and path.is_relative_to(project):
+            found[_key(path.relative_to(project).as_posix())] = Piece(f"leads to {_key(str(real))}")
+        if real.is_relative_to(project):
+            name = _key(real.relative_to(project).as_posix())
+            if name not in read:
+                read[name] = _read(project, real, room)
+            found[name] = read[name]
+    return found
 
 
 def _unreadable(error: OSError) -> Piece:
@@ -235,34 +274,6 @@ def _servers(data: bytes) -> dict[str, Any]:
                 return {}
     except ValueError:
         return {}
-
-
-def _programs(project: Path, servers: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
-    """The programs in the project that command lines of servers name, outside of the other places."""
-    for fields in servers.values():
-        match fields:
-            case {"command": str()}:
-                given = cast("dict[str, Any]", fields)
-            case _:
-                continue
-        base = project / str(given.get("cwd") or "")
-        for number, word in enumerate(_command_line(given)):
-            path = _program(base, word, is_command=number == 0)
-            if path is not None and path.is_relative_to(project):
-                yield _key(path.relative_to(project).as_posix()), path
-
-
-def _command_line(fields: Mapping[str, Any]) -> list[Any]:
-    words = fields.get("args")
-    return [fields["command"], *(cast("list[Any]", words) if isinstance(words, list) else ())]
-
-
-def _program(base: Path, word: Any, *, is_command: bool) -> Path | None:
-    if not isinstance(word, str) or not word or "\0" in word:
-        return None
-    path = Path(os.path.realpath(base / word))
-    is_program = is_command or path.suffix.lower() in _PROGRAMS
-    return path if is_program and os.path.isfile(path) else None
 
 
 def _digest(data: bytes) -> str:

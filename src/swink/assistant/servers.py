@@ -10,7 +10,6 @@ that is the user's to decide.
 import asyncio
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,9 +19,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.assistant.brought import SERVERS as PROJECT_FILE
-from swink.assistant.brought import Brought
+from swink.assistant.brought import Brought, Programs
 from swink.assistant.questions import FillIn
+from swink.assistant.serverprograms import expanded
 from swink.assistant.servertools import ServerTools
+from swink.assistant.trust import find_project
 from swink.engine.waiting import outlast
 from swink.errors import AgentError, MisuseError
 from swink.redact import redact_text
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from swink.mcp.serverconfig import Server, StdioServer
 
 _USERS_ALONE = ("requires_approval", "trusted")
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class ServerState(Struct, frozen=True):
@@ -55,6 +55,8 @@ class Configured(Struct, frozen=True):
     servers: "tuple[Server, ...]" = ()
     sources: dict[str, str] = {}
     notices: tuple[str, ...] = ()
+    programs: dict[str, Programs] = {}
+    """What each server of a project names there, as it was allowed."""
 
 
 def find_servers(
@@ -79,20 +81,22 @@ def find_servers(
         for name, fields in listed.items():
             missing: list[str] = []
             try:
-                expanded = _expanded(fields, missing)
+                whole = expanded(fields, missing)
                 if missing:
                     wanted = missing[0]
                     raise MisuseError(
                         f"{wanted} is not set in the environment; ${{{wanted}:-}} is empty then"
                     )
-                server = servers_from({"mcpServers": {name: expanded}})[0]
+                server = servers_from({"mcpServers": {name: whole}})[0]
                 if isinstance(server, StdioServer):
                     server = _placed(server, project if source == PROJECT_FILE else None, project, directory)
             except AgentError as error:
                 notices.append(f"MCP server {name!r} of {source} is left out: {redact_text(str(error))}")
                 continue
             servers[name], sources[name] = server, source
-    return Configured(tuple(servers.values()), sources, tuple(notices))
+    judged = {} if brought is None else brought.programs
+    programs = {name: judged[name] for name, source in sources.items() if source == PROJECT_FILE}
+    return Configured(tuple(servers.values()), sources, tuple(notices), programs)
 
 
 def _placed(
@@ -113,8 +117,9 @@ def _placed(
     named = os.path.dirname(server.command) != ""
     command = _joined(cwd, server.command) if named else server.command
     if project is None:
+        untrusted = str(find_project(directory))
         for what, path in (("starts in", cwd), *([("is a program of", command)] if named else [])):
-            if is_beneath(os.path.realpath(path), base):
+            if is_beneath(os.path.realpath(path), untrusted):
                 raise MisuseError(f"it {what} this folder, which is not trusted ({path}); /trust asks again")
     return replace(server, cwd=cwd, command=command)
 
@@ -134,6 +139,7 @@ class Servers:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closing: dict[str, asyncio.Event] = {}
         self._running: dict[str, Server] = {}
+        self._programs: dict[str, Programs] = {}
         self._tools = ServerTools(self._running.keys(), notify)
         self.owners = self._tools.owners
         self._settled: dict[str, asyncio.Event] = {}
@@ -158,7 +164,14 @@ class Servers:
     async def follow(self, configured: Configured) -> None:
         """Start what is new, stop what is gone or was changed; it does not wait until servers are ready."""
         wanted = {server.name: server for server in configured.servers}
-        await self._stop([name for name, server in self._running.items() if wanted.get(name) != server])
+        before, self._programs = self._programs, configured.programs
+        await self._stop(
+            [
+                name
+                for name, server in self._running.items()
+                if wanted.get(name) != server or before.get(name) != self._programs.get(name)
+            ]
+        )
         for name in [name for name in self._states if name not in wanted]:
             del self._states[name]
         for name, server in wanted.items():
@@ -183,7 +196,8 @@ class Servers:
         server, state = self._running.get(name), self._states.get(name)
         if server is not None and state is not None:
             await self._stop([name])
-            await self.follow(Configured((*self._running.values(), server), {name: state.source}))
+            servers = (*self._running.values(), server)
+            await self.follow(Configured(servers, {name: state.source}, programs=self._programs))
 
     async def login(self, name: str) -> None:
         """Start a server anew, and show the person where to log in if it wants that."""
@@ -203,8 +217,12 @@ class Servers:
         name = server.name
         on_login, settled = self._show_login if name in self._logging_in else None, self._settled[name]
         self._logging_in.discard(name)
+        programs = self._programs.get(name)
+        check = None if programs is None else partial(_check, programs)
         try:
-            async with McpServers([server], on_elicit=on_elicit, on_login=on_login) as opened:
+            async with McpServers(
+                [server], on_elicit=on_elicit, on_login=on_login, before_start=check
+            ) as opened:
                 self._opened[name] = opened
                 notes = tuple(map(redact_text, opened.problems))
                 self._states[name] = replace(self._states[name], state="ready", notes=notes)
@@ -243,6 +261,17 @@ class Servers:
             await outlast(asyncio.gather(*tasks, return_exceptions=True))
 
 
+def _check(programs: Programs) -> None:
+    """Refuse to start a server while what it names is not what was allowed; blocking."""
+    from swink.mcp.serverconfig import McpError
+
+    if (changed := programs.changed()) is not None:
+        raise McpError(
+            f"it is not started, because {changed} is not as it was when the user allowed it; "
+            "/reload or /trust asks about it"
+        )
+
+
 def _project_servers(data: bytes) -> Mapping[str, Any]:
     match json.loads(data):
         case {"mcpServers": dict()} as found:
@@ -257,22 +286,3 @@ def _without_approval(fields: Any) -> Any:
         return fields
     named = cast("dict[str, Any]", fields)
     return {key: value for key, value in named.items() if key not in _USERS_ALONE}
-
-
-def _expanded(value: Any, missing: list[str]) -> Any:
-    """The same with `${VARIABLE}` and `${VARIABLE:-default}` replaced, so that files need hold no secret."""
-
-    def expand(found: re.Match[str]) -> str:
-        if found[1] not in os.environ and found[2] is None:
-            missing.append(found[1])
-        return os.environ.get(found[1], found[2] or "")
-
-    match value:
-        case str():
-            return _VARIABLE.sub(expand, value)
-        case dict():
-            return {key: _expanded(item, missing) for key, item in cast("dict[str, Any]", value).items()}
-        case list():
-            return [_expanded(item, missing) for item in cast("list[Any]", value)]
-        case _:
-            return value

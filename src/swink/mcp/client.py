@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -36,10 +36,15 @@ class McpServers:
         *,
         on_elicit: OnElicit | None = None,
         on_login: OnLogin | None = None,
+        before_start: Callable[[], None] | None = None,
     ) -> None:
-        """Servers, and who answers for the person: `on_elicit` what they ask, `on_login` where to log in."""
+        """Servers, and who answers for the person: `on_elicit` what they ask, `on_login` where to log in.
+
+        `before_start` is called in a thread before each start of a process; if it raises, there is none.
+        """
         self._on_elicit = on_elicit
         self._on_login = on_login
+        self._before_start = before_start
         self.servers = tuple(servers)
         if not all(isinstance(server, Server) for server in self.servers):
             raise InvalidInput(
@@ -68,7 +73,10 @@ class McpServers:
             self._tools = ()
             return self
         sdk = await load_sdk()
-        self._connections = [Connection(server, sdk, self._on_elicit, self._on_login) for server in enabled]
+        self._connections = [
+            Connection(server, sdk, self._on_elicit, self._on_login, before_start=self._before_start)
+            for server in enabled
+        ]
         try:
             await self._collect()
         except BaseException:

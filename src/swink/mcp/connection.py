@@ -26,6 +26,7 @@ from swink.mcp.stderr import Stderr
 from swink.redact import redact_text
 from swink.system.programs import environment, find_program, passed_over
 from swink.system.writable import is_writable_by_model
+from swink.threads import in_thread
 from swink.tool import ToolError
 
 log = logging.getLogger("swink.mcp")
@@ -51,10 +52,12 @@ class Connection:
         on_login: OnLogin | None = None,
         *,
         fresh_login: bool = False,
+        before_start: Callable[[], None] | None = None,
     ) -> None:
         self.server = server
         self._sdk = sdk
         self._limits = Limits()
+        self._before_start = before_start
         self._asker = None if on_elicit is None else Asker(server.name, on_elicit, sdk, self._limits)
         self._login: Authorisation | None = None
         if isinstance(server, HttpServer):
@@ -74,7 +77,9 @@ class Connection:
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
         if self._session is None or self._session.lost:
-            self._session = McpSession(self.server, self._sdk, self._limits, self._asker, self._login)
+            self._session = McpSession(
+                self.server, self._sdk, self._limits, self._asker, self._login, self._before_start
+            )
             self._sessions = [
                 *(session for session in self._sessions if not session.task.done()),
                 self._session,
@@ -181,7 +186,13 @@ class McpSession:
     """One connection, opened, held and closed in its own task."""
 
     def __init__(
-        self, server: Server, sdk: Sdk, limits: Limits, asker: Asker | None, login: Authorisation | None
+        self,
+        server: Server,
+        sdk: Sdk,
+        limits: Limits,
+        asker: Asker | None,
+        login: Authorisation | None,
+        before_start: Callable[[], None] | None,
     ) -> None:
         self.client: Any = None
         self.tools: list[Any] = []
@@ -190,6 +201,7 @@ class McpSession:
         self._limits = limits
         self._asker = asker
         self._login = login
+        self._before_start = before_start
         self._ended = asyncio.Event()
         self._closing = False
         self._stderr: Stderr | None = None
@@ -244,7 +256,7 @@ class McpSession:
     async def _try_to_hold(self, mode: str) -> BaseException | None:
         try:
             await self._hold(mode)
-        except self._sdk.failures as failure:
+        except (McpError, *self._sdk.failures) as failure:
             return first_error(failure)
         return None
 
@@ -275,6 +287,8 @@ class McpSession:
             )
             client = http if self._login is None else AuthorisedClient(http, self._login)
             return sdk.http_client(server.url, http_client=client, max_sse_event_size=_MOST_BYTES)
+        if self._before_start is not None:
+            await in_thread(self._before_start)
         self._stderr = Stderr(server.name, server.secrets)
         stack.callback(self._stderr.close)
         return sdk.stdio_client(_parameters(server, sdk), errlog=self._stderr.file)

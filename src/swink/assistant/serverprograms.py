@@ -1,0 +1,97 @@
+"""Which files of a project the command line of one of its servers names.
+
+Any word may name a program, and so may a part of one (`--require=./tools/hook.js`, `sh -c "exec …"`), so
+every file that a word, or a piece of it, leads to counts, whatever it is called.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_BETWEEN = re.compile(r"""[\s=:,;&|<>()"'`\0]+""")
+_FORMS = ("{0}", "{0}.js", "{0}/index.js", "{0}/__main__.py", "{1}.py", "{1}/__main__.py")
+"""What programs make of a name: {0} is the name, {1} is that of a module (`-m tools.server`) as a path."""
+MOST_PIECES = 1_000
+MOST_FOLDERS = 16
+"""Of one command line; with more its server cannot be judged."""
+
+
+class TooManyPrograms(ValueError):
+    """A command line has more words than can be looked for."""
+
+
+def expanded(value: Any, missing: list[str]) -> Any:
+    """The same with `${VARIABLE}` and `${VARIABLE:-default}` replaced, so that files need hold no secret."""
+
+    def expand(found: re.Match[str]) -> str:
+        if found[1] not in os.environ and found[2] is None:
+            missing.append(found[1])
+        return os.environ.get(found[1], found[2] or "")
+
+    match value:
+        case str():
+            return _VARIABLE.sub(expand, value)
+        case dict():
+            return {key: expanded(item, missing) for key, item in cast("dict[str, Any]", value).items()}
+        case list():
+            return [expanded(item, missing) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def command_line(fields: Mapping[str, Any]) -> list[Any]:
+    """The command and its arguments."""
+    words = fields.get("args")
+    return [fields["command"], *(cast("list[Any]", words) if isinstance(words, list) else ())]
+
+
+def named_files(project: Path, fields: Any) -> Iterator[Path]:
+    """The files that a server names, each by the path that leads to it; blocking.
+
+    They are looked for from where the server starts, from the project, and from each folder that is named.
+    Raises `TooManyPrograms`.
+    """
+    match fields:
+        case {"command": str()}:
+            given = cast("dict[str, Any]", expanded(fields, []))
+        case _:
+            return
+    pieces = _pieces(given)
+    if len(pieces) > MOST_PIECES:
+        raise TooManyPrograms("the command line of a server has too many words")
+    top = str(project)
+    places = [
+        top,
+        *_paths(top, str(given.get("cwd") or "")),
+        *(p for piece in pieces for p in _paths(top, piece)),
+    ]
+    bases = [base for base in dict.fromkeys(places) if os.path.isdir(base)]
+    if len(bases) > MOST_FOLDERS:
+        raise TooManyPrograms("the command line of a server names too many folders")
+    for base in bases:
+        for piece in pieces:
+            for form in _FORMS:
+                for path in _paths(base, form.format(piece, piece.replace(".", "/"))):
+                    if os.path.isfile(path):
+                        yield Path(path)
+
+
+def _pieces(given: Mapping[str, Any]) -> list[str]:
+    """Every word and every part of one, once."""
+    env = given.get("env")
+    values = list(cast("dict[str, Any]", env).values()) if isinstance(env, dict) else []
+    words = [word for word in (*command_line(given), *values) if isinstance(word, str)]
+    return list(dict.fromkeys(piece for word in words for piece in (word, *_BETWEEN.split(word)) if piece))
+
+
+def _paths(base: str, name: str) -> set[str]:
+    """As the system finds it, and without `..`, as the command and the directory are started."""
+    try:
+        path = os.path.join(base, os.path.expanduser(name))
+        os.fsencode(path)
+    except ValueError:  # no file has such a name
+        return set()
+    return {path, os.path.normpath(path)}
