@@ -156,6 +156,11 @@ NAMING = [
     ({"command": "python3", "args": ["server"]}, "server"),
     ({"command": "python3", "args": ["-m", "tools.server"]}, "tools/server.py"),
     ({"command": "python3", "args": ["tools"]}, "tools/__main__.py"),
+    ({"command": "python3", "args": ["./tools"]}, "tools/__main__.py"),
+    (
+        {"command": "x", "args": ["server"], "env": {"PATH": ":".join(f"/proc/{n}" for n in range(40))}},
+        "server",
+    ),
     ({"command": "uv", "args": ["--directory", "tools", "run", "server.py"]}, "tools/server.py"),
     ({"command": "x", "args": ["data.db", "a=b:server,\ud800", "~\ud800", "\0"]}, "server"),
 ]
@@ -173,6 +178,14 @@ def test_a_program_of_the_project_that_a_server_names_is_asked_about(
     assert look_up(project).is_trusted
     write(project / program, "2")
     assert look_up(project).changes == (f"changed: {program}",)
+
+
+def test_a_program_in_a_folder_that_a_server_is_to_work_on_is_not_asked_about(project: Path):
+    servers = {"files": {"command": "npx", "args": ["-y", "server-filesystem", ".", "/", "/usr", "/etc"]}}
+    write(project / ".mcp.json", json.dumps({"mcpServers": servers}))
+    answer(look_up(project), "y")
+    write(project / "index.js", "1")
+    assert look_up(project).is_trusted
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights")

@@ -10,10 +10,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from swink.system.writable import is_beneath
+
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _BETWEEN = re.compile(r"""[\s=:,;&|<>()"'`\0]+""")
-_FORMS = ("{0}", "{0}.js", "{0}/index.js", "{0}/__main__.py", "{1}.py", "{1}/__main__.py")
+_FORMS = ("{0}", "{0}.js", "{1}.py", "{1}/__main__.py")
 """What programs make of a name: {0} is the name, {1} is that of a module (`-m tools.server`) as a path."""
+_FORMS_OF_FIRST = (*_FORMS, "{0}/index.js", "{0}/__main__.py")
+"""A folder that is the first argument may be a program (`node .`); later ones are rather data."""
 MOST_PIECES = 1_000
 MOST_FOLDERS = 16
 """Of one command line; with more its server cannot be judged."""
@@ -62,21 +66,25 @@ def named_files(project: Path, fields: Any) -> Iterator[Path]:
     pieces = _pieces(given)
     if len(pieces) > MOST_PIECES:
         raise TooManyPrograms("the command line of a server has too many words")
-    top = str(project)
-    places = [
-        top,
-        *_paths(top, str(given.get("cwd") or "")),
-        *(p for piece in pieces for p in _paths(top, piece)),
-    ]
-    bases = [base for base in dict.fromkeys(places) if os.path.isdir(base)]
+    bases = _bases(str(project), given, pieces)
     if len(bases) > MOST_FOLDERS:
         raise TooManyPrograms("the command line of a server names too many folders")
+    first = command_line(given)[1:2]
     for base in bases:
         for piece in pieces:
-            for form in _FORMS:
+            for form in _FORMS_OF_FIRST if [piece] == first else _FORMS:
                 for path in _paths(base, form.format(piece, piece.replace(".", "/"))):
                     if os.path.isfile(path):
                         yield Path(path)
+
+
+def _bases(top: str, given: Mapping[str, Any], pieces: list[str]) -> set[str]:
+    """The project, where the server starts, and the folders of the project that it names."""
+    started = _paths(top, str(given.get("cwd") or "."))
+    named = [path for piece in pieces for path in _paths(top, piece) if os.path.isdir(path)]
+    return {top, *map(os.path.realpath, filter(os.path.isdir, started))} | {
+        real for real in map(os.path.realpath, named) if is_beneath(real, top)
+    }
 
 
 def _pieces(given: Mapping[str, Any]) -> list[str]:
