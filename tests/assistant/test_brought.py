@@ -189,6 +189,20 @@ def test_a_program_in_a_folder_that_a_server_is_to_work_on_is_not_asked_about(pr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights")
+def test_a_folder_that_a_server_starts_in_is_asked_about_when_it_leads_elsewhere(project: Path):
+    for name in ("a", "b"):
+        write(project / name / "server.py", name)
+    (project / "link").symlink_to("a")
+    given = {"command": "python3", "args": ["server.py"]}
+    servers = {"mine": {**given, "cwd": "link"}, "a": {**given, "cwd": "a"}, "b": {**given, "cwd": "b"}}
+    write(project / ".mcp.json", json.dumps({"mcpServers": servers}))
+    answer(look_up(project), "y")
+    (project / "link").unlink()
+    (project / "link").symlink_to("b")
+    assert look_up(project).changes == ("changed: link/server.py",)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights")
 def test_a_link_that_a_server_names_is_asked_about_when_it_leads_elsewhere(project: Path):
     for name in ("a.py", "b.py"):
         write(project / name, "1")

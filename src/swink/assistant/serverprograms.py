@@ -82,8 +82,8 @@ def _bases(top: str, given: Mapping[str, Any], pieces: list[str]) -> set[str]:
     """The project, where the server starts, and the folders of the project that it names."""
     started = _paths(top, str(given.get("cwd") or "."))
     named = [path for piece in pieces for path in _paths(top, piece) if os.path.isdir(path)]
-    return {top, *map(os.path.realpath, filter(os.path.isdir, started))} | {
-        real for real in map(os.path.realpath, named) if is_beneath(real, top)
+    return {top, *filter(os.path.isdir, started)} | {
+        path for path in named if is_beneath(os.path.realpath(path), top)
     }
 
 
