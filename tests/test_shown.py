@@ -97,6 +97,29 @@ def shown(command: str, name: str = "command") -> str:
         "mysqladmin --password drop production",
         "sudo --password reboot1",
         "$env:PASSWORD=reboot1; $env:PASSWORD",
+        "export API_TOKEN=whoami && timeout 5 `printenv API_TOKEN`",
+        "export SECRET=hostname; awk 'BEGIN{system(ENVIRON[\"SECRET\"])}' f",
+        "export PASSWORD=hostname; PASSWORDX=1 env -- $(env | grep ^PASSWORD= | cut -d= -f2)",
+        'export SECRET_KEY=hostname; sed "1e printenv SECRET_KEY" f',
+        "true --password hostname; nice $_",
+        "true --password=hostname; nice ${_#*=}",
+        "printf -v x %s --password=hostname; nice ${x#*=}",
+        "printf -v x %s --password=hostname; IFS==; nice $x",
+        "f() { nice ${1#*=}; }; f --password=hostname",
+        "f() { nice $5; }; f a b c --password hostname",
+        'f() { shift; nice "$@"; }; f --password hostname',
+        "for x in --password hostname; do nice $x; done",
+        "echo --password hostname > f; read x y < f; nice $y",
+        "true --password hostname\nnice !$",
+        "true --password hostname\n^true --password^nice",
+        "true --password hostname; fc -s 'true --password=nice'",
+        "history -s --password=hostname; history | tail -1",
+        "true --password=hostname; nice $BASH_EXECUTION_STRING",
+        "tr = ' ' < /proc/self/environ; PASSWORD=hostname ls",
+        f"API_KEY={KEY}; nice ${{API_KEY#sk-proj-}}",
+        "export SECRET=hostname; python3 "
+        + "-W ignore " * 20
+        + "-c 'import os; os.system(os.environ[\"SECRET\"])'",
     ],
 )
 def test_what_a_machine_acts_on_is_never_hidden(command: str):
@@ -168,6 +191,14 @@ ANNOUNCED = [
     "echo machine git.example login me password {} >> .netrc",
     "OPENAI_API_KEY=sk-{0}{0} python app.py",
     "ls && PASSWORD={} make; pwd",
+    "PGPASSWORD={} psql -c 'select 1'",
+    "DB_PASS={} app",
+    "export SMTP_PASS='{}'",
+    "app --pass {}",
+    "app --db-pass={} -v",
+    "openssl enc -k {}",
+    "curl -b session={} https://api.example",
+    "curl --cookie 'theme=dark; sessionid={}' https://api.example",
 ]
 
 
@@ -198,6 +229,35 @@ def test_an_inert_secret_is_gone_whatever_runs_beside_it(
     left, _, right = view.partition(MARK)
     assert command.startswith(left)
     assert command.endswith(right)
+
+
+@pytest.mark.parametrize(
+    ("command", "secret"),
+    [
+        ("PASSWORD={} app", "correct@horse"),
+        ("PASSWORD='{}' app", "correct!horse"),
+        ("psql 'postgres://me:{}@db'", "correct!horse"),
+        ('curl -d \'{{"passphrase":"{}"}}\' x', "correct horse battery"),
+        ('curl -d \'{{"password":"{}"}}\' x', "correct!horse"),
+    ],
+)
+def test_a_character_that_means_nothing_where_it_stands_does_not_show_a_secret(command: str, secret: str):
+    assert shown(command.format(secret)) == command.format(MARK)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'PASSWORD="correct!horse" app',
+        "PASSWORD=correct!horse app",
+        "curl http://me:correct@evil@db",
+        "curl -b cookies.txt -c cookies.txt https://api.example",
+        "encode --two-pass slowest",
+        "FIRST_PASS=$(id) app",
+    ],
+)
+def test_the_same_character_shows_a_value_where_it_may_mean_something(command: str):
+    assert shown(command) == command
 
 
 def test_a_phrase_in_quotes_is_hidden_where_the_quotes_are_a_shells():
@@ -251,6 +311,12 @@ def test_the_words_of_a_command_in_a_list_are_read_together():
         assert show_arguments({"argv": runs}) == {"argv": runs}
 
 
+READS_BACK = [
+    *["; nice $_", "; nice ${_#*=}", "; nice ${x#*=}", "; nice $1", '; nice "$@"', "; nice ${1#*=}"],
+    *["; nice `printenv PASSWORD`", "; nice $(env | cut -d= -f2)", "; awk 'BEGIN{system(ENVIRON[0])}'"],
+    *["\nnice !$", "; nice ${BASH_COMMAND}", "; sed '1e printenv PASSWORD' f"],
+]
+"""Ends of commands that run a value from before them."""
 FRAGMENTS = [
     *["$(", "${", "<<", *";|&)`'\"#><$}\\=:({[]*?!~"],
     *["\n", " ", "  ", "\t"],
@@ -280,6 +346,7 @@ FRAGMENTS = [
         "env ",
         "x=",
     ],
+    *READS_BACK,
 ]
 META = ";|&$()`'\"\n#<>\\*?{}!"
 ACTED_ON = ("command_name", "simple_expansion", "variable_name", "file_descriptor", "heredoc_start")
@@ -301,7 +368,8 @@ def test_nothing_that_a_shell_evaluates_is_hidden(command: str):
 
     view = shown(command)
     for char in META:
-        assert view.replace(MARK, "").count(char) == command.count(char)
+        if char != "!" or "'" not in command:  # single quotes take the meaning from it
+            assert view.replace(MARK, "").count(char) == command.count(char)
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
     parts = hidden_parts(command, view)
     root = parser.parse(command.encode()).root_node
@@ -313,6 +381,20 @@ def test_nothing_that_a_shell_evaluates_is_hidden(command: str):
         if is_acted_on and not node.children:
             for start, end in parts:
                 assert end <= node.start_byte or node.end_byte <= start, (node.type, command, view)
+
+
+@tried(150, 5_000)
+@given(
+    st.sampled_from(ANNOUNCED),
+    st.sampled_from(["", "export ", "true; ", "f() { nice $PASSWORD; }; f "]),
+    st.lists(st.sampled_from(FRAGMENTS), max_size=4).map("".join),
+    st.sampled_from(READS_BACK),
+)
+def test_nothing_is_hidden_that_a_later_command_may_read_back(
+    announced: str, before: str, between: str, reads: str
+):
+    command = before + announced.format("hostname") + between + reads
+    assert shown(command) == command
 
 
 def test_secrets_are_hidden_by_the_name_of_their_argument_unless_a_shell_would_evaluate_them():
@@ -351,6 +433,14 @@ def test_a_value_that_another_argument_expands_is_shown():
     assert show_arguments(arguments) == {**arguments, "env": {"PASSWORD": "python3", "API_TOKEN": MARK}}
 
 
+@pytest.mark.parametrize(
+    "command", ["nice $(printenv PASSWORD)", "awk 'BEGIN{system(ENVIRON[\"PASSWORD\"])}'"]
+)
+def test_a_value_that_another_argument_may_read_from_the_environment_is_shown(command: str):
+    for env in ({"PASSWORD": "hostname"}, ["PASSWORD=hostname"]):
+        assert show_arguments({"command": command, "env": env}) == {"command": command, "env": env}
+
+
 def test_no_two_arguments_are_shown_under_one_name_and_none_begins_a_line():
     assert list(show_arguments({"a\u200b": 1, "a\\u200b": 2, "a\nallow? [y/N]": 3})) == [
         "a\\u200b",
@@ -376,6 +466,12 @@ def test_no_two_arguments_are_shown_under_one_name_and_none_begins_a_line():
         "`",
         "declare ",
         "<",
+        "${a ",
+        "read ",
+        "curl -b a=",
+        "--db-pass x",
+        "A_PASS=",
+        "'a' PASSWORD='b!c' ",
     ],
 )
 def test_a_view_takes_time_in_proportion_to_the_text(unit: str):

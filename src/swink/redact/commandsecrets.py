@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from swink.redact.namedsecrets import Span, is_placeholder
 
 _LOGIN = r"(?:-u ?|--(?:proxy-)?user[ =])[\"']?[^\s:\"'$]{1,60}:"
+_COOKIE = (
+    r"(?:-b ?|--cookie[ =])[\"']?(?:[^\n\"']{0,100}; ?)?[\w.-]{0,40}"
+    r"(?:sess|sid|auth|token|jwt|login|remember)[\w.-]{0,40}="
+)
 _OPTIONS = (
     # The programs, a part of the option that takes a password, and all that stands before the password.
     ("mysql mysqldump mysqladmin mysqlimport mariadb mariadb-dump mariadb-admin 7z 7za", " -p", "-p"),
@@ -19,6 +23,8 @@ _OPTIONS = (
     ("zip unzip sqlcmd bcp", " -P", "-P ?"),
     ("curl wget http https xh", "-u", _LOGIN),
     ("openssl", "pass:", "-pass(?:in|out)? pass:"),
+    ("openssl", " -k ", "-k "),
+    ("curl", "curl", _COOKIE),
     ("htpasswd", "htpasswd ", r"-\w{0,4}b\w{0,4} [^\s\"']{1,200} [^\s\"']{1,200} "),
     ("smbclient rpcclient", " -U", "-U ?[\"']?[^\\s%\"'$]{1,60}%"),
     ("aws", "configure set ", r"configure set [\w.]{0,60}(?:secret_access_key|session_token) "),

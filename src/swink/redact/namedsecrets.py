@@ -53,6 +53,11 @@ _ADDRESS = re.compile(r"://[^\s/:@\"'<>]{0,256}:(?P<value>[^\s/\"'<>\\]+)(?=@)")
 _COOKIE = re.compile(r"(?i:cookie): ?[\w.-]{1,40}=(?P<value>[^\s;\"']{8,})")
 _USER_AND_GROUP = re.compile(r"(?<![\w-])(?:docker|podman|nerdctl|kubectl|su|sudo|install)[ \t][^\n;|&]*\Z")
 _LOGIN = re.compile(r"(?<=[ \t]-u )[^\s:\"'$]{1,60}:(?P<value>[^\s\"'$]{4,200})")
+_PASS = re.compile(
+    r"(?:(?<![\w-])[A-Z][A-Z0-9_]{0,40}_PASS="
+    r"|(?<![\w-])--(?:(?:db|user|admin|root|http|proxy|smtp|mail|auth|key|store)-?)?pass[ =])"
+    r"[\"']?(?P<value>(?<=[\"'])[^\n\"'$`\\]{4,256}(?=[\"'])|[^\s\"'`$;|&<>()\\-][^\s\"'`$;|&<>()\\]{3,256})"
+)
 
 # What may follow the name; anything else names another thing: `token_type`, `secret_name`, `tokenizer`.
 _STILL = re.compile(
@@ -286,7 +291,12 @@ def _is_session(match: re.Match[str]) -> bool:
     return is_random(match["value"])
 
 
+def _is_pass(match: re.Match[str]) -> bool:
+    return not is_placeholder(match["value"]) and not match["value"].isdigit()
+
+
 _PLACES = (
+    (("pass",), _PASS, _is_pass),
     (("cookie",), _COOKIE, _is_session),
     (("bearer", "basic"), _SCHEME, _is_credential),
     (("://",), _ADDRESS, _is_login),

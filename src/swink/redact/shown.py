@@ -7,6 +7,7 @@ terminal does not show, or shows in another order than they are read, are escape
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -15,9 +16,12 @@ from swink.redact import MARK, redact_value, secret_spans
 from swink.redact.commandsecrets import find_options
 from swink.redact.keyformats import find_formats
 
-_PLAIN = re.compile(r"[\w+/=%.:,-]+", re.A)
+_PLAIN = re.compile(r"[\w+/=%.:,@-]+", re.A)
 """Characters that no shell gives a meaning to, quoted or not: only a value of these is hidden."""
-_PLAIN_IN_QUOTES = re.compile(r"[\w+/=%.:,@^~ -]+", re.A)
+_PLAIN_IN_QUOTES = {
+    '"': re.compile(r"[\w+/=%.:,@^~ -]+", re.A),
+    "'": re.compile(r"[\w+/=%.:,@^~! -]+", re.A),
+}
 _QUOTED = re.compile(
     r"""(?:[^"'\\#`$<]|\\.|(?<![\s;|&()])\#|(?:\A|(?<=[\s;|&()]))\#[^\n]*|\$(?!['"({])|<(?![<(]))*+
     (?:"((?:[^"\\`$]|\\.|\$(?![({]))*+)(?:"|\Z)|'([^']*+)(?:'|\Z))""",
@@ -80,16 +84,22 @@ _RUNS_TEXT = re.compile(
     rf"|\|[^|&;\n]{{0,80}}?{_INTERPRETER}"
     rf"|{_INTERPRETER}[^|&;\n]{{0,80}}?(?:<|\s-[A-Za-z]*[cerEp](?!\w)|\s--(?:eval|exec|command|print)(?!\w))"
     r"|(?:\A|[;&|\n({`]|\b(?:then|do|else)\b)[ \t]*(?:\w+=[^\s;|&]*[ \t]+)*(?:\.[ \t]|[\"']?[$`])"
-    r"|\$\{!"
 )
 """A text that runs another part of itself: nothing in it is mere data."""
+_READS_BACK = re.compile(
+    r"[$<>]\(|`|\$\{\w*[^\w}]|\$\w+\[|\$\{?(?:[\d@*]|_(?!\w)|BASH_|argv|history)|(?<!\w)IFS="
+    r"|![!$^*:#?-]|(?<![\w$])!\w|(?m:^\^)|(?<![\w./-])(?:fc|history|complete)[ \t]+[-|]|/proc/"
+    r"|(?<![\w.-])(?:printenv|compgen|[gmn]?awk|g?sed)(?![\w.-])"
+    r"|(?<![\w.-])(?:env|set|(?:export|declare|typeset|readonly)[ \t]+-\w*p)[ \t]*[|>]"
+)
+"""What makes a part of the text, of the environment or of the history a part of a command."""
+_SETS_A_VARIABLE = re.compile(r"(?<![\w./-])(?:read|for|foreach|select|getopts|printf[ \t]+-v)(?![\w.-])")
+_READS_ENVIRONMENT = re.compile(r"environ|getenv|process\.env|(?<![A-Za-z])ENV[\[{.]", re.I)
+_STARTS_PROGRAMS = re.compile(r"system|popen|exec|spawn|subprocess|eval")
 _LOOP = re.compile(r"(?<![\w./-])(?:while|until|for|function)(?![\w./-])|\(\)")
 _RUNS_A_FILE = re.compile(rf"(?<![\w./-])chmod(?![\w.-])|(?<![\w./-])\.{{1,2}}/|{_INTERPRETER}")
 _EXPANSION = re.compile(r"(?:\$(?:env:)?\{?[#!]?(?:env:)?|[%!])([A-Za-z_]\w*)")
-_IN_EXPANSION = re.compile(r"\$\{[^}]*\Z")
 _ASSIGNED = re.compile(r"(?<!\w)([A-Za-z_]\w*)(?:\[\w*\])?\+?=(?:\()?([\"']?)")
-_SUBSTITUTES = re.compile(r"[$<>]\(|`")
-_PRINTS = re.compile(r"(?:.*/)?(?:echo|printf|print|cat|tee|yes|base64|xxd|rev|tr|cut|head|tail|expr|seq)")
 _COMMAND_NAME = re.compile(r"command|cmd|script|exec|program|shell|helper|hook|argv", re.I)
 _IN_AN_ADDRESS = re.compile(r"""(?:\A|[\s"'=])https?://[^\s"']*\Z""", re.I)
 _COMMAND_KEY = re.compile(
@@ -103,7 +113,10 @@ _ASCII_PRINTABLE = re.compile(r"[\n\t -~]*")
 
 def show_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a call's arguments for people."""
-    expanded = frozenset(name for text in _texts(arguments) for name in _EXPANSION.findall(text))
+    texts = list(_texts(arguments, ""))
+    if any(_COMMAND_KEY.search(name) and _reads_back(text) for name, text in texts):
+        return cast("dict[str, Any]", _show(arguments, "", None, secret=False))
+    expanded = frozenset(name for _, text in texts for name in _EXPANSION.findall(text))
     return cast("dict[str, Any]", _show(arguments, "", expanded, secret=False))
 
 
@@ -114,13 +127,14 @@ def escape_invisible(text: str) -> str:
     return "".join([char if _is_visible(char) else char.encode("unicode-escape").decode() for char in text])
 
 
-def _show(value: object, name: str, expanded: frozenset[str], *, secret: bool) -> object:
+def _show(value: object, name: str, expanded: frozenset[str] | None, *, secret: bool) -> object:
+    """A value as people see it; `expanded` are the variables that the call uses, None for any."""
     match value:
         case Mapping():
             shown: dict[str, object] = {}
             for key, item in cast("Mapping[object, object]", value).items():
                 key = str(key)
-                is_used = key in expanded or _COMMAND_NAME.search(key) is not None
+                is_used = expanded is None or key in expanded or _COMMAND_NAME.search(key) is not None
                 hides = not is_used and (secret or _is_secret(key, item))
                 shown[_show_name(key)] = _show(item, key, expanded, secret=hides)
             return shown
@@ -136,16 +150,19 @@ def _show(value: object, name: str, expanded: frozenset[str], *, secret: bool) -
             return MARK if secret and value is not None and not isinstance(value, bool) else value
 
 
-def _texts(value: object) -> Iterator[str]:
+def _texts(value: object, name: str) -> Iterator[tuple[str, str]]:
+    """All texts of a call, each with the name that it stands under; a list of texts is one more."""
     match value:
         case Mapping():
-            for item in cast("Mapping[object, object]", value).values():
-                yield from _texts(item)
+            for key, item in cast("Mapping[object, object]", value).items():
+                yield from _texts(item, str(key))
         case list() | tuple():
-            for item in cast("Sequence[object]", value):
-                yield from _texts(item)
+            items = cast("Sequence[object]", value)
+            yield name, " ".join(item for item in items if isinstance(item, str))
+            for item in items:
+                yield from _texts(item, name)
         case str():
-            yield value
+            yield name, value
         case _:
             pass
 
@@ -160,13 +177,13 @@ def _is_secret(name: str, value: object) -> bool:
     return bool(value) and redact_value({name: "x" if isinstance(value, str) else value}) == {name: MARK}
 
 
-def _show_text(text: str, name: str, expanded: frozenset[str], *, secret: bool) -> str:
+def _show_text(text: str, name: str, expanded: frozenset[str] | None, *, secret: bool) -> str:
     if secret and text and not _EVALUATED.intersection(text) and not _NAMES_A_PLACE.match(text):
         return MARK
     return _masked(text, _hidden(text, name, expanded))
 
 
-def _show_words(words: Sequence[str], name: str, expanded: frozenset[str]) -> list[str]:
+def _show_words(words: Sequence[str], name: str, expanded: frozenset[str] | None) -> list[str]:
     """A list of texts, read as the words of one command: an option may name the word after it."""
     hidden = deque(_hidden(" ".join(words), name, expanded))
     shown: list[str] = []
@@ -191,26 +208,26 @@ def _masked(text: str, hidden: Sequence[tuple[int, int]]) -> str:
     return "".join([*parts, escape_invisible(text[position:])])
 
 
-def _hidden(text: str, name: str, expanded: frozenset[str]) -> list[tuple[int, int]]:
+def _hidden(text: str, name: str, expanded: frozenset[str] | None) -> list[tuple[int, int]]:
     """The parts of a text that are secrets and mere values."""
-    spans = secret_spans(text)
-    if not spans or _runs_itself(text):
+    spans = secret_spans(text) if expanded is not None else []
+    if expanded is None or not spans or _runs_itself(text):
         return []
     keys = {start for start, _ in find_formats(text)}
     options = {start for start, _ in find_options(text)}
     quoted = _quoted_parts(text)
     outside = _outside(text, quoted)
-    substitutes = _SUBSTITUTES.search(text) is not None
+    starts = list(quoted)
     hidden: list[tuple[int, int]] = []
     for start, end in spans:
         scheme = _SCHEME.match(text, start, end)
         start = scheme.end() if scheme else start
-        alphabet = _PLAIN_IN_QUOTES if quoted.get(start) == end else _PLAIN
+        part = starts[at - 1] if (at := bisect_right(starts, start)) else -1
+        alphabet = _PLAIN_IN_QUOTES[text[part - 1]] if end <= quoted.get(part, -1) else _PLAIN
         if (
             alphabet.fullmatch(text, start, end)
+            and not (text.startswith("@", end) and "@" in text[start:end])  # which of them ends a login?
             and not _NAMES_A_PLACE.match(text, start, end)
-            and not (substitutes and _is_printed(text, start))
-            and not _IN_EXPANSION.search(text, max(0, start - _ROOM), start)
             # A shell takes a quoted part for one word, and the program that gets it may be a shell as well.
             and not (start in options and _is_in_command_name(outside[max(0, start - _ROOM) : start]))
             and all(start in options or _may_hide(text, read, start, end, name) for read in (text, outside))
@@ -222,10 +239,19 @@ def _hidden(text: str, name: str, expanded: frozenset[str]) -> list[tuple[int, i
 
 def _runs_itself(text: str) -> bool:
     """Whether a command runs, or decodes and runs, another part of its own text."""
-    if _RUNS_TEXT.search(text):
+    if _RUNS_TEXT.search(text) or _reads_back(text):
         return True
     written = 0 if _LOOP.search(text) else text.find(">")
     return ">" in text and _RUNS_A_FILE.search(text, written) is not None
+
+
+def _reads_back(text: str) -> bool:
+    """Whether a command may take a value from its own text or from the environment, and run it."""
+    return (
+        _READS_BACK.search(text) is not None
+        or ("$" in text and _SETS_A_VARIABLE.search(text) is not None)
+        or (_READS_ENVIRONMENT.search(text) is not None and _STARTS_PROGRAMS.search(text) is not None)
+    )
 
 
 def _quoted_parts(text: str) -> dict[int, int]:
@@ -295,13 +321,6 @@ def _is_in_command_name(before: str) -> bool:
     word = words.pop() if words and not line[-1].isspace() else ""
     is_first = all(word in _RESERVED or _ASSIGNMENT.match(word) for word in words)
     return is_first and not _ASSIGNMENT.match(word) and not _JSON.search(word)
-
-
-def _is_printed(text: str, start: int) -> bool:
-    """Whether a command prints what stands here; a substitution makes it a part of another command."""
-    before = text[max(0, start - _ROOM) : start]
-    words = _BEFORE_A_COMMAND.split(before)[-1].split()
-    return before.rfind("<<") > before.rfind(";") or bool(words and _PRINTS.fullmatch(words[0]))
 
 
 def _is_argument(before: str, *, is_whole: bool) -> bool:
