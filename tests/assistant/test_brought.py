@@ -188,6 +188,18 @@ def test_a_program_in_a_folder_that_a_server_is_to_work_on_is_not_asked_about(pr
     assert look_up(project).is_trusted
 
 
+def test_a_database_that_a_server_writes_is_not_asked_about_unless_it_becomes_a_program(project: Path):
+    servers = {"rows": {"command": "serve-rows", "args": ["--db-path=rows.db"]}}
+    write(project / ".mcp.json", json.dumps({"mcpServers": servers}))
+    (project / "rows.db").write_bytes(b"SQLite format 3\0one")
+    answer(look_up(project), "y")
+    (project / "rows.db").write_bytes(b"SQLite format 3\0two")
+    assert look_up(project).is_trusted
+    for program in (b"import os", b"\x7fELF\0\0", b"\xa7\r\r\n\0\0"):
+        (project / "rows.db").write_bytes(program)
+        assert look_up(project).changes == ("new: rows.db",)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="links need rights")
 def test_a_folder_that_a_server_starts_in_is_asked_about_when_it_leads_elsewhere(project: Path):
     for name in ("a", "b"):

@@ -23,6 +23,20 @@ MOST_FOLDERS = 16
 """Of one command line; with more its server cannot be judged."""
 
 
+_HEAD = 1_024
+_LOADED = (
+    b"\x7fELF",
+    b"MZ",
+    b"PK",
+    b"\xfe\xed\xfa",
+    b"\xce\xfa\xed",
+    b"\xcf\xfa\xed",
+    b"\xca\xfe\xba",
+    b"\0asm",
+)
+"""How programs, libraries and archives of them begin; compiled Python is told by its line break."""
+
+
 class TooManyPrograms(ValueError):
     """A command line has more words than can be looked for."""
 
@@ -74,8 +88,25 @@ def named_files(project: Path, fields: Any) -> Iterator[Path]:
         for piece in pieces:
             for form in _FORMS_OF_FIRST if [piece] == first else _FORMS:
                 for path in _paths(base, form.format(piece, piece.replace(".", "/"))):
-                    if os.path.isfile(path):
+                    if os.path.isfile(path) and not _is_data(path):
                         yield Path(path)
+
+
+def _is_data(path: str) -> bool:
+    """Whether no interpreter or loader runs a file, such as a database that the server itself writes."""
+    try:
+        with open(
+            path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+        ) as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return (
+        b"\0" in head
+        and not head.startswith(_LOADED)
+        and head[2:4] != b"\r\n"
+        and not os.access(path, os.X_OK)
+    )
 
 
 def _bases(top: str, given: Mapping[str, Any], pieces: list[str]) -> set[str]:
