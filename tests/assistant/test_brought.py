@@ -344,7 +344,7 @@ FILES = st.dictionaries(NAMES, st.tuples(st.binary(max_size=40), st.booleans()),
 
 
 @pytest.mark.parametrize("kind", ["byte", "more", "less", "mode", "remove", "rename", "add"])
-@tried(5, 300)
+@tried(5, 100)
 @given(FILES, st.data())
 def test_every_change_of_bytes_names_or_modes_is_asked_about_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory,

@@ -394,7 +394,7 @@ def contents(root: Path) -> dict[str, bytes]:
     }
 
 
-@tried(100, 1_000)
+@tried(60, 500)
 @given(st.data())
 async def test_what_the_judgement_names_is_the_file_that_changes_or_nothing_does(data: st.DataObject):
     with TemporaryDirectory() as scratch:
