@@ -19,6 +19,7 @@ from textual.widgets import TextArea
 
 from swink.errors import MisuseError
 from swink.messages import Image, Text, UserMessage
+from swink.system.writable import mark_writable
 from swink.tui.editor import (
     CommandWord,
     EditorPane,
@@ -30,6 +31,7 @@ from swink.tui.editor import (
 )
 from swink.tui.editor.bursts import HOLD
 from swink.tui.editor.drafts import Drafts
+from swink.tui.editor.external import _run as external_run
 from swink.tui.editor.external import editor_command, remove_left
 from swink.tui.editor.history import Said, append
 from swink.tui.editor.keys import SPELLINGS
@@ -397,6 +399,26 @@ def test_the_users_editor_is_found_or_said_to_be_missing():
     ):
         with pytest.raises(MisuseError, match=said):
             editor_command({"PATH": path, **environ})
+
+
+async def test_what_the_editor_itself_starts_is_not_taken_from_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    for place, says in ((workspace, "planted"), (outside, "real")):
+        place.mkdir()
+        (place / "run-it").write_text(f"#!/bin/sh\necho {says} > {tmp_path}/said\n")
+        (place / "run-it").chmod(0o755)
+    (outside / "ed-it").write_text("#!/usr/bin/env run-it\n")
+    (outside / "ed-it").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{workspace}:{outside}:{os.environ['PATH']}")
+    held = mark_writable(workspace)
+    (command,) = editor_command({"EDITOR": "ed-it", "PATH": os.environ["PATH"]})
+    assert await external_run([command]) == 0
+    assert (tmp_path / "said").read_text() == "real\n"
+    with pytest.raises(MisuseError, match="there is no program"):
+        editor_command({"EDITOR": str(workspace / "run-it")})
+    assert held
 
 
 def test_alt_enter_is_known_as_terminals_send_it():
