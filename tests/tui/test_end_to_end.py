@@ -241,7 +241,7 @@ def test_an_editor_that_is_killed_leaves_the_program_as_it_was(project: Place, p
     editor = project.write(
         "editor.py",
         "import os, pathlib, signal, sys, tty\ntty.setraw(0)\n"
-        "pathlib.Path('seen').write_text(pathlib.Path(sys.argv[1]).read_text())\n"
+        f"pathlib.Path({str(project.here / 'seen')!r}).write_text(pathlib.Path(sys.argv[1]).read_text())\n"
         "os.write(1, b'\\x1b[?1049h\\x1b[?1000h\\x1b[?25lan editor')\nos.kill(os.getpid(), signal.SIGKILL)\n",
     )
     with Terminal(

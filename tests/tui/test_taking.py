@@ -91,7 +91,8 @@ def test_a_shell_is_usable_after_sigkill(place: Place, provider: Provider):
     with shell(place, provider, "sh", "-c", f"'echo $$ > pid; exec {' '.join(swink())}'") as terminal:
         terminal.wait_for("idle")
         os.kill(int((place.here / "pid").read_text()), signal.SIGKILL)
-        terminal.wait_until(lambda: not terminal.modes, "the watcher")
+        is_put_back = lambda: not terminal.modes and terminal.settings() == terminal.before  # noqa: E731
+        terminal.wait_until(is_put_back, "the watcher")  # what is typed before that is thrown away
         terminal.type("echo al''ive\r")
         terminal.wait_for("alive")
         terminal.type("exit\r")
