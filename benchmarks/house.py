@@ -1,0 +1,65 @@
+"""The figures of the house: names at the top, sizes, words used twice. Run it before and after a large change.
+
+    python benchmarks/house.py          the figures
+    python benchmarks/house.py --names  and what stands behind each
+"""
+
+import ast
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "swink"
+ASIDE = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
+_SHORT_FILE = 45
+_SHORT_DOCSTRING = 4
+
+
+def main() -> None:
+    """Print a row a figure."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in trees}
+    named = "--names" in sys.argv[1:]
+    for figure, found in figures(trees, lines):
+        print(f"{figure:<44}{found if isinstance(found, int) else len(found):>8,}")
+        if named and not isinstance(found, int):
+            print(*(f"    {each}" for each in found), sep="\n")
+
+
+def figures(trees: dict[Path, ast.Module], lines: dict[Path, int]) -> Iterator[tuple[str, int | list[str]]]:
+    """Each figure, and what it counts."""
+    classes: defaultdict[str, list[str]] = defaultdict(list)
+    functions: list[tuple[int, str]] = []
+    short: list[str] = []
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(str(path.relative_to(SOURCE)))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                size = (node.end_lineno or node.lineno) - node.lineno + 1
+                functions.append((size, f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}"))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                said = ast.get_docstring(node)
+                if said and len(said.split()) <= _SHORT_DOCSTRING:
+                    short.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}: {said}")
+    modules = Counter(path.stem for path in trees if path.name not in ASIDE)
+    yield "names at the top", sorted(each.name for each in SOURCE.iterdir() if each.name not in ASIDE)
+    yield "files", len(trees)
+    yield "lines", sum(lines.values())
+    yield "lines of the engine", sum(n for path, n in lines.items() if "engine" in path.parts)
+    yield "public class names used twice or more", _twice(classes)
+    yield "module names used twice or more", sorted(f"{name} × {n}" for name, n in modules.items() if n > 1)
+    yield "files over 450 lines", [f"{n} {path.relative_to(SOURCE)}" for path, n in lines.items() if n > 450]
+    yield "functions over 60 lines", [f"{n} {name}" for n, name in sorted(functions, reverse=True) if n > 60]
+    small = [path for path, n in lines.items() if n < _SHORT_FILE and path.name not in ASIDE]
+    yield f"files under {_SHORT_FILE} lines", [f"{lines[path]} {path.relative_to(SOURCE)}" for path in small]
+    yield "docstrings of at most four words", short
+
+
+def _twice(classes: dict[str, list[str]]) -> list[str]:
+    return sorted(f"{name}: {', '.join(places)}" for name, places in classes.items() if len(places) > 1)
+
+
+if __name__ == "__main__":
+    main()
