@@ -12,7 +12,7 @@ from swink import Agent
 from swink.eval import Case, Trajectory, evaluate
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
-from swink.tool import tool
+from swink.tools import tool
 
 
 @tool

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "policies"))
 
 from corpora import keys, samples
 
+from swink.messages.redact import redact_text
 from swink.policies import ContentFilter, PiiRedactor, PromptInjectionGuard
-from swink.redact import redact_text
 
 GUARD = PromptInjectionGuard()
 REDACTOR = PiiRedactor()

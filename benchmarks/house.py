@@ -1,7 +1,7 @@
-"""The figures of the house: names at the top, sizes, words used twice. Run it before and after a large change.
+"""The figures of the house: names at the top, sizes, words used twice. Run it around a large change.
 
-    python benchmarks/house.py          the figures
-    python benchmarks/house.py --names  and what stands behind each
+python benchmarks/house.py          the figures
+python benchmarks/house.py --names  and what stands behind each
 """
 
 import ast

@@ -19,13 +19,13 @@ from itertools import pairwise
 from typing import Any
 
 from swink import Agent
-from swink.catalog import stream_fn_for
-from swink.engine.history import History
 from swink.errors import NetworkError
-from swink.keys.accounts import ACCOUNTS
 from swink.messages import AssistantMessage, ModelSpec, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.messages.history import History
+from swink.models.catalog import stream_fn_for
+from swink.models.keys.accounts import ACCOUNTS
 from swink.stream import LlmContext, StreamOptions
-from swink.tool import tool
+from swink.tools import tool
 
 EARLY, LATE = 20, 385
 AROUND = 10

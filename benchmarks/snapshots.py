@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from swink.assistant.snapshots.restoring import restore
-from swink.assistant.snapshots.rewinding import plan
-from swink.assistant.snapshots.survey import Known, take
-from swink.assistant.snapshots.vault import Vault
-from swink.records import FilesChanged
+from swink.app.assistant.snapshots.restoring import restore
+from swink.app.assistant.snapshots.rewinding import plan
+from swink.app.assistant.snapshots.survey import Known, take
+from swink.app.assistant.snapshots.vault import Vault
+from swink.messages.records import FilesChanged
 
 ROUNDS = 5
 

@@ -51,7 +51,7 @@ def start(work):
     print(time.process_time(), file=open(note, "w"))
     begin(work)
 swink.local.generation.Generation.start = start
-from swink.cli import main
+from swink.app.cli import main
 sys.exit(main())
 """
 

@@ -18,8 +18,8 @@ import peer
 import work
 
 from swink import Agent, Policy
-from swink.tools.sandbox import Sandbox
-from swink.tools.timings import make_tree, time_command, time_ripgrep, time_search
+from swink.tools.coding.sandbox import Sandbox
+from swink.tools.coding.timings import make_tree, time_command, time_ripgrep, time_search
 
 TURNS = 50
 

@@ -146,8 +146,8 @@ def textual_alone() -> float:
 
 def worker(size: int, deltas: int, report: Path) -> None:
     from swink import Agent
-    from swink.assistant.permissions import Permissions
-    from swink.tui import Conductor, SwinkApp
+    from swink.app.assistant.permissions import Permissions
+    from swink.app.tui import Conductor, SwinkApp
 
     marks: dict[str, float] = {}
     times: list[float] = []
@@ -256,9 +256,9 @@ async def running(app: Any) -> float:
 
 async def memory(app: Any, size: int) -> float:
     """What a second view of the same blocks takes, when one has paged through it."""
-    from swink.tui.view.folds import Folds
-    from swink.tui.view.painters import Setting
-    from swink.tui.view.roll import Roll
+    from swink.app.tui.view.folds import Folds
+    from swink.app.tui.view.painters import Setting
+    from swink.app.tui.view.roll import Roll
 
     gc.collect()
     before = resident()
@@ -302,7 +302,7 @@ async def cost(step: Callable[[], Awaitable[None]], times: int) -> float:
 
 async def stream(app: Any, times: list[float]) -> dict[str, float]:
     """Let the agent reply at its pace, and note when each delta was on the screen."""
-    from swink.transcript import ReplyBlock
+    from swink.events.transcript import ReplyBlock
 
     shown: list[float] = []
     view = app.view

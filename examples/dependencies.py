@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from swink import Agent, ToolCall, ToolContext, ToolError, tool
-from swink.config import PromptContext
+from swink.agent.config import PromptContext
 from swink.testing import ScriptedModel
 
 

@@ -9,7 +9,7 @@ from dbos import DBOS
 
 from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.memory import Session, SqliteStore
-from swink.scale.dbos import DurableAgent
+from swink.memory.dbos import DurableAgent
 from swink.stream import LlmContext
 from swink.testing import ScriptedModel
 

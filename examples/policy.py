@@ -1,7 +1,7 @@
 """A policy of your own: stop a run that asks for the same thing twice."""
 
 from swink import Agent, Policy, Stop, ToolCall, tool
-from swink.policy import CallVerdict, PolicyContext
+from swink.agent.policy import CallVerdict, PolicyContext
 from swink.testing import ScriptedModel
 
 

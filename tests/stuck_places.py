@@ -16,17 +16,17 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import swink.engine.run as engine
+import swink.agent.engine.run as engine
 from swink import Agent, Policy, tool
+from swink.agent.retry import ExponentialBackoff
 from swink.messages import ToolCall
 from swink.policies import AuditLogger, Checkpoint
-from swink.retry import ExponentialBackoff
 from swink.stream import Start, TextDelta, TextStart
+from swink.stream.wrappers import rate_limited, recorded
+from swink.system.threads import in_thread, run_to_end
 from swink.teams import agent_tool
 from swink.testing import ScriptedModel
-from swink.threads import in_thread, run_to_end
-from swink.tool import ToolContext
-from swink.wrappers import rate_limited, recorded
+from swink.tools import ToolContext
 
 PLACES: dict[str, Callable[["Scene"], Agent]] = {}
 

@@ -13,8 +13,8 @@ from tests.pages import PAGES, ROOT, blocks_of, run_program
 RUN_BY = {
     "README.md": "tests/test_examples.py",
     "docs/concepts.md": "tests/test_docs.py",
-    "docs/context.md": "tests/test_tokens.py",
-    "docs/durable.md": "tests/scale/test_dbos_recovery.py",
+    "docs/context.md": "tests/messages/test_tokens.py",
+    "docs/durable.md": "tests/memory/test_dbos_recovery.py",
     "docs/eval.md": "tests/eval/test_eval_page.py",
     "docs/guide.md": "tests/test_guide.py",
     "docs/local.md": "tests/local/test_local_page.py",
@@ -26,7 +26,7 @@ RUN_BY = {
     "docs/stores.md": "tests/memory/test_stores_page.py",
     "docs/teams.md": "tests/policies/test_policy_pages.py",
     "docs/telemetry.md": "tests/telemetry/test_tracefile.py",
-    "docs/tools.md": "tests/tools/test_tools_page.py",
+    "docs/tools.md": "tests/tools/coding/test_tools_page.py",
 }
 """Pages with programs, and the tests that run them."""
 NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]

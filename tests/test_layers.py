@@ -22,7 +22,7 @@ def names_in(line: str) -> list[str]:
 
 
 # From the top down. A module imports from lower lines only; what stands on one line does not import each other.
-LAYERS = [["__main__"], *[names_in(line) for line in DRAWING.strip().splitlines()], ["engine"]]
+LAYERS = [["__main__"], *[names_in(line) for line in DRAWING.strip().splitlines()]]
 RELATIVE = "swink.<relative>"
 RANKS = {name: -number for number, line in enumerate(LAYERS) for name in line}
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
@@ -36,10 +36,9 @@ MODULES = {module_of(path) for path in TREES}
 
 
 def part_of(module: str) -> str:
-    """The drawn name a module belongs to: `swink.providers.http` is part of providers; the engine's modules
-    stand for themselves."""
+    """The drawn name that a module belongs to: `swink.providers.http` is part of providers."""
     _, *rest = module.split(".")
-    return (rest[1] if rest[0] == "engine" and rest[1:] else rest[0]) if rest else "swink"
+    return rest[0] if rest else "swink"
 
 
 def imported(tree: ast.Module) -> list[tuple[int, str]]:
@@ -81,25 +80,26 @@ def test_imports_are_absolute_and_point_down_only():
     assert not wrong, "\n".join(wrong)
 
 
+def test_the_drawing_has_ten_rows_and_every_package_stands_in_it_once():
+    drawn = [name for line in LAYERS for name in line]
+    assert len(LAYERS) - 1 <= 10
+    assert len(drawn) == len(set(drawn))
+    assert len({part_of(module) for module in MODULES} - {"swink", "__main__"}) <= 20
+
+
 def test_the_rule_sees_what_it_should():
-    code = "import swink.agent\ndef f():\n    from swink import catalog, Agent\n    from swink.providers.http import Request\n    from . import x\n"
+    code = "import swink.agent\ndef f():\n    from swink import models, Agent\n    from swink.providers.http import Request\n    from . import x\n"
     assert [name for _, name in imported(ast.parse(code))] == [
         "swink.agent",
-        "swink.catalog",
+        "swink.models",
         "swink",
         "swink.providers.http",
         RELATIVE,
     ]
     assert (
-        RANKS["messages"]
-        < RANKS["stream"]
-        < RANKS["events"]
-        < RANKS["run"]
-        < RANKS["agent"]
-        < RANKS["providers"]
-        < RANKS["tui"]
+        RANKS["messages"] < RANKS["stream"] < RANKS["events"] < RANKS["agent"] < RANKS["swink"] < RANKS["app"]
     )
-    assert RANKS["providers"] == RANKS["tools"]
+    assert RANKS["providers"] == RANKS["agent"]
 
 
 def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
@@ -122,20 +122,11 @@ def test_importing_swink_loads_no_http_no_screen_no_adapter_and_no_validator():
         "opentelemetry",
     )
     assert not [name for name in loaded if name.split(".")[0] in heavy]
-    packages = {path.name for path in ROOT.iterdir() if path.is_dir()} - {
-        "engine",
-        "redact",
-        "schema",
-        "modeldata",
-        "stream",
-        "system",
-        "tool",
-    }
-    assert not [
-        name
-        for name in loaded
-        if name.startswith("swink.") and name.split(".")[1] in {*packages, "testing", "wrappers"}
-    ]
+    light = {"agent", "errors", "events", "messages", "models", "stream", "system", "tools"}
+    ours = [name for name in loaded if name.startswith("swink.")]
+    assert not [name for name in ours if name.split(".")[1] not in light]
+    asleep = ("swink.stream.wrappers", "swink.tools.coding", "swink.events.transcript", "swink.models.keys")
+    assert not [name for name in ours if name.startswith(asleep)]
 
 
 def test_the_public_names_are_few_and_each_is_there():

@@ -18,11 +18,11 @@ from swink import (
     StreamOptions,
     StructuredOutputFailed,
     ToolCall,
-    catalog,
     tool,
 )
-from swink.catalog import has_provider, register_provider
 from swink.errors import MisuseError
+from swink.models import catalog
+from swink.models.catalog import has_provider, register_provider
 from swink.testing import ScriptedModel
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from swink.tool import tool
+from swink.tools import tool
 
 HOLD = "import socket, sys, time; link = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('ready', flush=True); time.sleep(60)"
 

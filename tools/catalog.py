@@ -1,4 +1,4 @@
-"""Make the list of models, src/swink/modeldata/models.json, of the genai-prices installed and overlay.toml.
+"""Make the list of models, src/swink/models/data/models.json, of the genai-prices installed and overlay.toml.
 
 python tools/catalog.py            write it
 python tools/catalog.py --check    say whether it is up to date
@@ -8,9 +8,9 @@ import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
-from swink.modeldata.convert import make_listing
-from swink.modeldata.copies import BUILT_IN
-from swink.modeldata.source import MEMBER, PACKAGE
+from swink.models.data.convert import make_listing
+from swink.models.data.copies import BUILT_IN
+from swink.models.data.source import MEMBER, PACKAGE
 
 
 def made_listing() -> bytes:

@@ -1,11 +1,31 @@
 """swink: a harness for LLM agents."""
 
-from swink import startup as startup  # first: the command may be interrupted while the rest is imported
+from swink.system import (
+    startup as startup,  # first: the command may be interrupted while the rest is imported
+)
+
+# isort: split
 from swink.agent import Agent
-from swink.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
-from swink.context import SlidingWindow
-from swink.engine.eventstream import EventStream
-from swink.engine.loop import agent_loop, agent_loop_continue
+from swink.agent.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
+from swink.agent.context.windows import SlidingWindow
+from swink.agent.engine.eventstream import EventStream
+from swink.agent.engine.loop import agent_loop, agent_loop_continue
+from swink.agent.policy import (
+    Answer,
+    ApprovalRequest,
+    Approved,
+    Inject,
+    Policy,
+    PolicyContext,
+    Rejected,
+    Replace,
+    Rewrite,
+    Skip,
+    Stop,
+    Turn,
+    defer,
+)
+from swink.agent.retry import ExponentialBackoff
 from swink.errors import (
     Aborted,
     AgentError,
@@ -46,25 +66,9 @@ from swink.messages import (
     UserMessage,
     register_custom,
 )
-from swink.policy import (
-    Answer,
-    ApprovalRequest,
-    Approved,
-    Inject,
-    Policy,
-    PolicyContext,
-    Rejected,
-    Replace,
-    Rewrite,
-    Skip,
-    Stop,
-    Turn,
-    defer,
-)
-from swink.records import PendingApproval
-from swink.retry import ExponentialBackoff
+from swink.messages.records import PendingApproval
 from swink.stream import StreamFn, StreamOptions, Timeout
-from swink.tool import Tool, ToolContext, ToolError, ToolResult, Transfer, tool
+from swink.tools import Tool, ToolContext, ToolError, ToolResult, Transfer, tool
 
 __version__ = "0.1.0"
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from swink.cli import main
+from swink.app.cli import main
 
 sys.exit(main())

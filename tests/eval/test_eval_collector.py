@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from swink import Agent, ToolError, tool
+from swink.agent.policy import Policy, PolicyContext, Rewrite, Skip
 from swink.eval import Collector, Trajectory
 from swink.messages import ToolCall, Usage, UserMessage
-from swink.policy import Policy, PolicyContext, Rewrite, Skip
 from swink.testing import Pause, ScriptedModel
 
 

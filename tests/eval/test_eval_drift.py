@@ -7,9 +7,9 @@ import pytest
 
 from swink import Agent, CacheMiss, StreamOptions, tool
 from swink.messages import ToolCall
+from swink.stream.wrappers import recorded, replayed
+from swink.stream.wrappers.difference import first_difference
 from swink.testing import ScriptedModel
-from swink.wrappers import recorded, replayed
-from swink.wrappers.difference import first_difference
 
 
 @tool

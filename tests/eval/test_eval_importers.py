@@ -26,7 +26,7 @@ from swink.eval.scorers.code import run_python
 from swink.eval.trajectory import TakenCall, Trajectory
 from swink.messages import AssistantMessage, ToolCall
 from swink.testing import ScriptedModel
-from swink.tools.sandbox import SandboxUnavailable
+from swink.tools.coding.sandbox import SandboxUnavailable
 
 
 def write(path: Path, *rows: Any) -> Path:

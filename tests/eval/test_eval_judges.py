@@ -38,9 +38,9 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.stream.wrappers import recorded, replayed
 from swink.testing import Pause, ScriptedModel
-from swink.tool import FINAL_OUTPUT
-from swink.wrappers import recorded, replayed
+from swink.tools import FINAL_OUTPUT
 
 PRICED = ModelSpec("test", "judge", price=Price(input=1.0, output=1.0))
 TRAJECTORY = Trajectory(

@@ -16,6 +16,7 @@ from tests.counts import MORE
 
 import swink.eval
 from swink import Agent, Price, tool
+from swink.agent.retry import ExponentialBackoff
 from swink.errors import InvalidInput, MisuseError, ModelThrottled, NetworkError
 from swink.eval import (
     BadResults,
@@ -35,7 +36,6 @@ from swink.eval.evalrun import busy
 from swink.eval.verify import verify as verify_run
 from swink.messages import ModelSpec, ToolCall, Usage
 from swink.policies.chain import verify
-from swink.retry import ExponentialBackoff
 from swink.testing import Pause, ScriptedModel
 
 AT_ONCE = ExponentialBackoff(base_delay=0.0)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from swink import Agent, ModelError, ToolCall, tool
+from swink.agent.retry import ExponentialBackoff
 from swink.errors import AgentError, NetworkError
 from swink.eval.case import Case, SimulatedTool, SimulatedUser
 from swink.eval.simulation import GREETING, STOP, Simulation, converse
 from swink.messages import ToolResultMessage
 from swink.policies import MaxTurns
-from swink.retry import ExponentialBackoff
 from swink.stream import LlmContext
 from swink.testing import Pause, ScriptedModel
 

@@ -13,8 +13,8 @@ from swink.errors import InvalidTool
 from swink.local import LocalStreamFn
 from swink.local.calls import call_grammar
 from swink.local.schemas import Limits, compact, guide
-from swink.schema import Shape
 from swink.stream import Done
+from swink.tools.schema import Shape
 
 EXACT = {
     "string": {"type": "string"},

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from swink.extras import install_command
 from swink.local import ExtraMissing, PullFailed, locate, models, pull, remove
+from swink.system.extras import install_command
 
 FILES = {"x-Q4_K_M.gguf": b"GGUF" + bytes(3000), "x-Q8_0.gguf": b"GGUF" + bytes(5000), "README.md": b"# x"}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

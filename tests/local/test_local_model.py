@@ -15,7 +15,6 @@ from talking import SMOL, ask, events_of
 from tests.counts import MORE, left_to_more
 
 from swink.errors import StreamError
-from swink.extras import install_command
 from swink.local import (
     Downloading,
     ExtraMissing,
@@ -39,6 +38,7 @@ from swink.local.runtime import physical_cores
 from swink.local.speed import measure
 from swink.messages import ModelSpec, UserMessage
 from swink.stream import AssistantMessageEvent, Done, LlmContext, StreamOptions, TextDelta
+from swink.system.extras import install_command
 
 SMALL = Settings(context=256, parallel=1)
 

@@ -9,7 +9,6 @@ from talking import SMOL, WEATHER, Spec, ask, events_of
 from tests.counts import MORE, left_to_more
 
 from swink.errors import StreamError
-from swink.hosted import WebSearch
 from swink.local import LocalStreamFn
 from swink.local.runtime import physical_cores
 from swink.messages import (
@@ -22,6 +21,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from swink.messages.providertools import WebSearch
 from swink.stream import (
     Done,
     Error,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from mcp_servers import bare, call, leftovers, results
 from tests.counts import tried
 
-from swink.assistant.elicitations import DECLINE, OPEN, SEND, SKIP, answer
-from swink.assistant.questions import NOBODY, Form
+from swink.app.assistant.elicitations import DECLINE, OPEN, SEND, SKIP, answer
+from swink.app.assistant.questions import NOBODY, Form
 from swink.errors import InvalidInput
 from swink.mcp import ElicitForm, ElicitUrl, McpServers
 from swink.mcp.elicitation import read_form
-from swink.tool import ToolError
+from swink.tools import ToolError
 
 GIVEN = {"name": "Ada", "color": "b"}
 
@@ -267,7 +267,7 @@ async def test_the_person_may_decline_dismiss_or_not_be_there():
 
 async def test_a_page_is_shown_with_its_whole_address_before_it_is_opened(monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
-    monkeypatch.setattr("swink.assistant.elicitations.open_browser", opened.append)
+    monkeypatch.setattr("swink.app.assistant.elicitations.open_browser", opened.append)
     fill_in, shown = filling([OPEN])
     assert await answer(ElicitUrl("shop", "Pay.", "https://pay.example/x?y"), fill_in) is True
     assert (

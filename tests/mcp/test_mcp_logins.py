@@ -15,18 +15,18 @@ from msgspec.structs import replace
 from oauth_server import OAuthServer, Person
 from tests.counts import MORE
 
-from swink.keys.keychain import Keychain
-from swink.keys.store import key_places, keys_file, known_keys
 from swink.mcp import HttpServer, McpError, McpServers
 from swink.mcp.limits import Limits, Withdrawn
 from swink.mcp.logins import Login, Logins
 from swink.mcp.redirects import Listener, LoginFailed
+from swink.models.keys.keychain import Keychain
+from swink.models.keys.store import key_places, keys_file, known_keys
 
 
 @pytest.fixture(autouse=True)
 def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr("swink.keys.store.open_keychain", lambda: None)
+    monkeypatch.setattr("swink.models.keys.store.open_keychain", lambda: None)
 
 
 def web(server: OAuthServer, **options: Any) -> HttpServer:
@@ -411,7 +411,7 @@ async def test_a_login_in_the_keychain_is_known_to_redaction_once_it_was_read(
         def delete_password(self, service: str, name: str) -> None:
             del kept[name]
 
-    monkeypatch.setattr("swink.keys.store.open_keychain", lambda: Keychain(Backend()))
+    monkeypatch.setattr("swink.models.keys.store.open_keychain", lambda: Keychain(Backend()))
     logins = Logins("https://tools.example/mcp?key=hunter2")
     await logins.write(Login({"access_token": "token-in-the-keychain"}))
     assert "token-in-the-keychain" not in keys_file().read_text()

@@ -27,7 +27,7 @@ from swink.mcp.naming import tool_names
 from swink.messages import Base64Source, Text
 from swink.system.writable import mark_writable
 from swink.testing import EventCollector, ScriptedModel
-from swink.tool import Tool
+from swink.tools import Tool
 
 
 async def test_a_real_server_gives_text_numbers_images_errors_and_progress(tmp_path: Path):

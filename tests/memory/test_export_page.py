@@ -20,7 +20,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
-from swink.records import PromptChange, Record, saved
+from swink.messages.records import PromptChange, Record, saved
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here to look at the page with")
 

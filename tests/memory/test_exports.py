@@ -14,7 +14,7 @@ from tests.strategies import messages as any_messages
 
 from swink import Agent, ToolCall, tool
 from swink.errors import InvalidInput
-from swink.jsondata import encode
+from swink.events.transcript import Transcript, lasting
 from swink.memory import EXPORT_FORMATS, MemoryStore, export, read_export
 from swink.memory.backend import Stored
 from swink.memory.exports.clean import clean_record
@@ -35,7 +35,8 @@ from swink.messages import (
     UserMessage,
     register_custom,
 )
-from swink.records import (
+from swink.messages.jsondata import encode
+from swink.messages.records import (
     CallEnded,
     CallStarted,
     Compaction,
@@ -54,7 +55,6 @@ from swink.records import (
     saved,
 )
 from swink.testing import ScriptedModel
-from swink.transcript import Transcript, lasting
 
 KEY = "sk-ant-api03-" + "A1b2C3d4" * 11 + "-xYzAAA"
 PNG = Image.from_bytes(b"\x89PNG\r\n\x1a\n" + b"0" * 16)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from swink import Agent, InvalidInput, ToolCall, defer, tool
-from swink.compaction import Summary
-from swink.context import SlidingWindow
+from swink.agent.context.compaction import Summary
+from swink.agent.context.windows import SlidingWindow
 from swink.errors import SessionError, SessionNotFound
 from swink.memory import JsonlStore, MemoryStore, SqliteStore, export
 from swink.memory.store import Store

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from swink import Agent, StreamOptions, ToolCall, ToolContext, tool
-from swink.keys import store as keys
 from swink.memory import JsonlStore
 from swink.memory.heldkeys import without_keys
 from swink.messages import UserMessage
-from swink.records import saved
-from swink.redact import MARK
-from swink.redact.held import hold, sent_keys
+from swink.messages.records import saved
+from swink.messages.redact import MARK
+from swink.messages.redact.held import hold, sent_keys
+from swink.models.keys import store as keys
 from swink.testing import ScriptedModel
 
 KEY = "zq-7f3a91c0de55b1e2"

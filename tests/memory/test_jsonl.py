@@ -13,7 +13,7 @@ from swink import AssistantMessage, UserMessage
 from swink.errors import SessionConflict, SessionError, SessionNotFound, SessionUnreadable
 from swink.memory import JsonlStore, SyncSession, SyncStore, sessions_dir
 from swink.messages import CustomMessage, Message, ToolResultMessage
-from swink.records import Record, UnknownRecord, encode_record, encode_records, saved
+from swink.messages.records import Record, UnknownRecord, encode_record, encode_records, saved
 
 
 @pytest.fixture

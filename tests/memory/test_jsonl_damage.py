@@ -15,7 +15,7 @@ from swink.errors import SessionNotFound, SessionUnreadable
 from swink.memory import JsonlStore, SyncStore, migrations
 from swink.memory.jsonlfile import scan
 from swink.memory.meta import VERSION
-from swink.records import UnknownRecord
+from swink.messages.records import UnknownRecord
 
 FILES = Path(__file__).parent / "files"
 TURNS = 4

@@ -10,7 +10,7 @@ import pytest
 from swink import AssistantMessage, UserMessage
 from swink.memory import JsonlStore, SyncStore, jsonlindex
 from swink.messages import ToolCall
-from swink.records import Compaction
+from swink.messages.records import Compaction
 
 
 @pytest.fixture

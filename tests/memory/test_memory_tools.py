@@ -24,10 +24,10 @@ from tests.policies.corpora import keys, samples
 from swink import Agent, InvalidInput, ToolCall
 from swink.memory import MemoryStore, Notes, NotesError, memory_tools
 from swink.memory.recall import fuse, rank_by_words
+from swink.messages.redact.shown import escape_invisible
 from swink.policies import PromptInjectionGuard
-from swink.redact.shown import escape_invisible
 from swink.testing import ScriptedModel
-from swink.tool import ToolContext
+from swink.tools import ToolContext
 
 NUMBERS = itertools.count()
 

@@ -23,7 +23,7 @@ from swink.errors import (
 )
 from swink.memory import PostgresStore, postgresdb, postgresserver
 from swink.messages import UserMessage
-from swink.records import Label
+from swink.messages.records import Label
 
 KEPT = Path(__file__).parent / "files" / "version-1.sql"
 

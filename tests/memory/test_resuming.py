@@ -31,8 +31,7 @@ from swink.errors import InvalidInput, NotSaved, SessionConflict
 from swink.memory import JsonlStore, MemoryStore, Session, SyncSession
 from swink.memory.meta import SessionMeta
 from swink.messages import AssistantMessage, CustomMessage, Message, ToolResultMessage, Usage
-from swink.policies import Checkpoint
-from swink.records import (
+from swink.messages.records import (
     Compaction,
     Conversation,
     ModelChange,
@@ -41,9 +40,10 @@ from swink.records import (
     ThinkingLevelChange,
     type_of,
 )
+from swink.policies import Checkpoint
 from swink.stream import UsageUpdate
+from swink.system.threads import Serial
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
-from swink.threads import Serial
 
 
 class Counting:
@@ -113,7 +113,7 @@ class Store(MemoryStore):
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr("swink.engine.saver.LATER", 600.0)  # however slow the machine
+    monkeypatch.setattr("swink.agent.session.saver.LATER", 600.0)  # however slow the machine
     return Store()
 
 
@@ -530,7 +530,7 @@ async def test_state_that_a_tool_changed_is_saved_with_its_result(store: Store):
 
 
 async def test_a_prompt_is_saved_while_its_answer_takes_long(store: Store, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swink.engine.saver.LATER", 0.0)
+    monkeypatch.setattr("swink.agent.session.saver.LATER", 0.0)
     session = await store.create()
     agent = agent_of(session, [["one", Pause(600)]])
     running = asyncio.create_task(agent.run("go"))
@@ -547,7 +547,7 @@ async def test_a_prompt_is_saved_while_its_answer_takes_long(store: Store, monke
 async def test_a_question_that_was_open_at_a_kill_is_asked_again(
     answer: bool, store: Store, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("swink.engine.saver.LATER", 0.0)
+    monkeypatch.setattr("swink.agent.session.saver.LATER", 0.0)
     session, counting, answered = await store.create(), asked(), asyncio.Event()
 
     async def slowly(request: Any) -> bool:
@@ -1041,8 +1041,8 @@ class _SlowOnce(MemoryStore):
 async def test_an_append_that_ends_after_its_run_is_not_repeated_by_the_next(
     door: str, stuck: float, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("swink.engine.run.SAVE_ABORTED", 0.05)
-    monkeypatch.setattr("swink.engine.waiting.STUCK", stuck)
+    monkeypatch.setattr("swink.agent.engine.run.SAVE_ABORTED", 0.05)
+    monkeypatch.setattr("swink.system.aio.STUCK", stuck)
     store = _SlowOnce()
     session = await store.create() if door == "async" else store.sync.create()
     agent = agent_of(session, ["one", "two"])
@@ -1080,7 +1080,7 @@ class _Plain:
 async def test_an_append_of_a_plain_function_that_ends_after_its_run_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("swink.engine.run.SAVE_ABORTED", 0.05)
+    monkeypatch.setattr("swink.agent.engine.run.SAVE_ABORTED", 0.05)
     session = _Plain()
     agent = agent_of(session, ["one", "two"])
     first = asyncio.create_task(agent.run("first"))

@@ -15,7 +15,7 @@ import pytest
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
 from swink.memory import SqliteStore, sqlitefile
 from swink.messages import UserMessage
-from swink.records import Label
+from swink.messages.records import Label
 
 KEPT = Path(__file__).parent / "files" / "version-1.db"
 

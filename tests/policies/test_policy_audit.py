@@ -28,10 +28,10 @@ from swink import (
     UserMessage,
     tool,
 )
-from swink.filelock import locked
-from swink.jsondata import DEEPEST
+from swink.agent.policy import PolicyContext, Turn
+from swink.messages.jsondata import DEEPEST
 from swink.policies import AuditLogger, BrokenLog, Budget, Head
-from swink.policy import PolicyContext, Turn
+from swink.system.filelock import locked
 from swink.testing import Pause, ScriptedModel
 
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from scenes import PRICED, Scene, call
 
 from swink import Agent, CustomMessage, Extension, Text, ToolResultMessage, UserMessage
+from swink.agent.policy import PolicyContext
 from swink.errors import MisuseError, NetworkError
 from swink.messages import AssistantMessage, Cost, ToolCall, Usage
 from swink.policies import ContentFilter, PromptInjectionGuard
 from swink.policies.judging import InjectionJudge
-from swink.policy import PolicyContext
 from swink.stream import UsageUpdate
 from swink.testing import Pause, ScriptedModel
 

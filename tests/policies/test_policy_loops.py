@@ -20,10 +20,10 @@ from swink import (
     ToolResultMessage,
     UserMessage,
 )
+from swink.agent.policy import Inject, PolicyContext, Stop, Turn
 from swink.errors import MisuseError
 from swink.policies import LoopDetection
 from swink.policies.loops import NUDGE
-from swink.policy import Inject, PolicyContext, Stop, Turn
 
 
 async def test_the_same_calls_are_nudged_then_stopped():

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scenes import Scene, call
 
 from swink import ToolCall
-from swink.jsondata import DEEPEST
+from swink.agent.policy import PolicyContext
+from swink.messages.jsondata import DEEPEST
 from swink.policies import PathGuard
-from swink.policy import PolicyContext
 
 NO_RUN = cast(PolicyContext, SimpleNamespace(run=None))
 

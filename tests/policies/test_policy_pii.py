@@ -27,9 +27,9 @@ from swink import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.codec import encode_messages
 from swink.errors import MisuseError
 from swink.messages import Base64Source
+from swink.messages.codec import encode_messages
 from swink.policies import PiiRedactor
 from swink.policies.personal import KINDS
 from swink.stream import Error, Start

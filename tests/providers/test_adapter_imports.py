@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from swink.catalog import PROVIDERS
+from swink.models.catalog import PROVIDERS
 
 MODULES = {target.partition(":")[0] for target in PROVIDERS.values() if target.startswith("swink.providers.")}
 HEAVY = (

@@ -29,16 +29,6 @@ from loopback import (
 from tests.counts import tried
 
 from swink.errors import StreamError
-from swink.hosted import (
-    CodeExecution,
-    FileSearch,
-    ImageGeneration,
-    Location,
-    McpConnector,
-    ProviderTool,
-    WebFetch,
-    WebSearch,
-)
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -57,6 +47,16 @@ from swink.messages import (
     UrlSource,
     Usage,
     UserMessage,
+)
+from swink.messages.providertools import (
+    CodeExecution,
+    FileSearch,
+    ImageGeneration,
+    Location,
+    McpConnector,
+    ProviderTool,
+    WebFetch,
+    WebSearch,
 )
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.anthropic.hosted import describe, hosted_tools

@@ -24,7 +24,6 @@ from tests.counts import tried
 from validators import boto_parameters, check_bedrock
 
 from swink.errors import NetworkError
-from swink.hosted import CodeExecution, FileSearch, ProviderTool, WebSearch
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -43,6 +42,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.messages.providertools import CodeExecution, FileSearch, ProviderTool, WebSearch
 from swink.providers.bedrock import BedrockStreamFn
 from swink.providers.bedrock.sigv4 import Credentials
 from swink.stream import Done, Error, LlmContext, OutputSchema, Start, StreamOptions

@@ -8,7 +8,6 @@ from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import MemoryClient, read
 
 from swink.errors import MisuseError
-from swink.hosts import is_loopback, is_private
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
 from swink.providers.azure.entra import ClientCredentials
@@ -20,6 +19,7 @@ from swink.providers.ollama import OllamaStreamFn
 from swink.providers.openai import OpenAIStreamFn
 from swink.providers.proxy import ProxyStreamFn
 from swink.stream import Error, StreamOptions
+from swink.stream.urls import is_loopback, is_private
 
 ELSEWHERE = [
     "http://192.168.0.9:8000",

@@ -9,9 +9,9 @@ from frames import event_frame
 from loopback import MemoryClient, sse
 
 from swink import Agent, ExponentialBackoff
-from swink.catalog import price_of
-from swink.config import AgentResult
+from swink.agent.config import AgentResult
 from swink.messages import Cost, ModelSpec, Price, Usage
+from swink.models.catalog import price_of
 from swink.providers.openai import OpenAIStreamFn
 from swink.providers.proxy.wire import encode_reply
 from swink.stream import Done, Start, StreamOptions, TextDelta, TextEnd, TextStart

@@ -31,7 +31,7 @@ from faults import (
 from loopback import Read, read
 
 from swink import Agent, ExponentialBackoff
-from swink.config import AgentResult
+from swink.agent.config import AgentResult
 from swink.stream import Error, StreamOptions, Timeout
 
 SHORT = 0.2

@@ -10,17 +10,6 @@ from loopback import WEATHER, MemoryClient, assemble, own_fixtures, sse
 from tests.counts import tried
 from validators import check_gemini
 
-from swink.hosted import (
-    CodeExecution,
-    FileSearch,
-    HostedTool,
-    ImageGeneration,
-    Location,
-    McpConnector,
-    ProviderTool,
-    WebFetch,
-    WebSearch,
-)
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -35,6 +24,17 @@ from swink.messages import (
     Thinking,
     ToolResultMessage,
     UserMessage,
+)
+from swink.messages.providertools import (
+    CodeExecution,
+    FileSearch,
+    HostedTool,
+    ImageGeneration,
+    Location,
+    McpConnector,
+    ProviderTool,
+    WebFetch,
+    WebSearch,
 )
 from swink.providers.gemini import GeminiStreamFn
 from swink.providers.gemini.conversation import SKIP_VALIDATION

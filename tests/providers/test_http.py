@@ -18,8 +18,8 @@ from aiohttp import web
 from loopback import LoopbackServer, MemoryClient, read
 
 from swink.errors import AuthError, InvalidInput, MisuseError, NetworkError, StreamError
-from swink.hosts import checked_headers
 from swink.messages import ModelSpec
+from swink.messages.redact.held import sent_keys
 from swink.providers.echoes import KEPT_LIMIT, shown
 from swink.providers.endpoint import check_base_url, endpoint, is_private
 from swink.providers.exchange import decode_json, encode_body, exchange
@@ -35,8 +35,8 @@ from swink.providers.http import (
 )
 from swink.providers.notices import Notices
 from swink.providers.openai import OpenAIStreamFn
-from swink.redact.held import sent_keys
 from swink.stream import BlockWriter, Error, Start, StreamOptions, Timeout
+from swink.stream.urls import checked_headers
 
 LIMITS = Timeout(connect=5)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, read
 from tests.counts import tried
 
-from swink.engine.history import History
 from swink.messages import (
     AssistantMessage,
     Base64Source,
@@ -26,6 +25,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from swink.messages.history import History
 from swink.providers.conversations import LARGEST, OPEN, TOGETHER
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import StreamOptions

@@ -12,20 +12,20 @@ import pytest
 from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import LoopbackServer, MemoryClient, read
 
-from swink.catalog import PROVIDERS, stream_fn_for
 from swink.errors import AuthError, MissingKey, MisuseError
-from swink.keys import store
-from swink.keys.accounts import ACCOUNTS
-from swink.keys.keychain import KeychainFailed
-from swink.keys.store import keys_file, store_key, stored_key
 from swink.messages import ModelSpec
+from swink.models.catalog import PROVIDERS, stream_fn_for
+from swink.models.keys import store
+from swink.models.keys.accounts import ACCOUNTS
+from swink.models.keys.keychain import KeychainFailed
+from swink.models.keys.store import keys_file, store_key, stored_key
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
 from swink.providers.bedrock import BedrockStreamFn
 from swink.providers.endpoint import endpoint
 from swink.providers.openai import OpenAIStreamFn
 from swink.stream import Error, StreamOptions
-from swink.wrappers import cached, fallback, rate_limited, recorded
+from swink.stream.wrappers import cached, fallback, rate_limited, recorded
 
 OWN = [name for name, target in PROVIDERS.items() if target.startswith("swink.providers.")]
 LOCAL = ["ollama", "vllm", "llamacpp", "lmstudio", "sglang"]

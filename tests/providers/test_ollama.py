@@ -15,7 +15,6 @@ from ollama._client import _parse_host
 from validators import check_ollama
 
 from swink.errors import MisuseError, NetworkError
-from swink.hosted import WebSearch
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -31,6 +30,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.messages.providertools import WebSearch
 from swink.providers.ollama import OllamaStreamFn, parse_host
 from swink.stream import Done, Error, LlmContext, OutputSchema, Start, StreamOptions, Timeout
 

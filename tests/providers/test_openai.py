@@ -26,8 +26,6 @@ from loopback import (
 
 from swink import Agent
 from swink.errors import MisuseError, StreamError
-from swink.hosted import CodeExecution, Location, ProviderTool, WebSearch
-from swink.keys.accounts import ACCOUNTS
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -47,6 +45,8 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.messages.providertools import CodeExecution, Location, ProviderTool, WebSearch
+from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.chat.fields import takes_schema
 from swink.providers.chat.presets import PRESETS
 from swink.providers.chat.usage import cost_of, usage_of

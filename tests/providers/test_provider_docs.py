@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import swink.keys
+import swink.models.keys
 import swink.providers
-from swink.catalog import PROVIDERS
-from swink.keys.accounts import ACCOUNTS
+from swink.models.catalog import PROVIDERS
+from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.openai import PRESETS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
 SOURCE = "\n".join(
     path.read_text("utf-8")
-    for package in (swink.providers, swink.keys)
+    for package in (swink.providers, swink.models.keys)
     for path in Path(str(package.__file__)).parent.rglob("*.py")
 )
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.S)

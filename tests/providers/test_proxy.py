@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, cut_places, read, sse
 
 from swink.errors import MisuseError, ModelThrottled
-from swink.hosted import CodeExecution, McpConnector, ProviderTool, WebSearch
 from swink.local import LocalStreamFn
 from swink.messages import (
     AssistantMessage,
@@ -39,6 +38,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.messages.providertools import CodeExecution, McpConnector, ProviderTool, WebSearch
 from swink.providers.gemini import GeminiStreamFn
 from swink.providers.proxy import ProxyStreamFn
 from swink.providers.proxy.wire import encode_reply

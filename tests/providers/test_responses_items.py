@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from loopback import MemoryClient, check_types, own_fixtures, read, sse
 from tests.counts import tried
 
-from swink.codec import decode_messages, encode_messages
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -26,6 +25,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from swink.messages.codec import decode_messages, encode_messages
 from swink.providers.responses import ResponsesStreamFn
 from swink.providers.responses.conversation import ResponsesConversation
 from swink.providers.responses.dialect import OPENAI, XAI

@@ -9,7 +9,8 @@ from loopback import WEATHER, MemoryClient, check_types, sse
 from msgspec import Struct
 
 from swink import Agent
-from swink.hosted import (
+from swink.messages import Capabilities, ModelSpec, UserMessage
+from swink.messages.providertools import (
     CodeExecution,
     FileSearch,
     ImageGeneration,
@@ -19,7 +20,6 @@ from swink.hosted import (
     WebFetch,
     WebSearch,
 )
-from swink.messages import Capabilities, ModelSpec, UserMessage
 from swink.providers.azure import AzureResponsesStreamFn
 from swink.providers.responses import ResponsesStreamFn, XAIResponsesStreamFn
 from swink.providers.strict import strict_schema

@@ -18,12 +18,12 @@ from loopback import LoopbackServer, MemoryClient, read
 from tests.counts import tried
 
 from swink import Agent
-from swink.codec import decode_messages, encode_messages, messages_from_builtins
 from swink.memory import FileCheckpoints, JsonlStore, MemoryStore, SqliteStore, export, read_export
 from swink.messages import Message
-from swink.records import Conversation, decode_records
+from swink.messages.codec import decode_messages, encode_messages, messages_from_builtins
+from swink.messages.records import Conversation, decode_records
 from swink.stream import Done, StreamOptions
-from swink.wrappers import recorded
+from swink.stream.wrappers import recorded
 
 SECRET = b"\x89PNG\r\n\x1a\n what only this machine should know"
 CASE = ADAPTERS["openai"]

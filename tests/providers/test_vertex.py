@@ -14,7 +14,6 @@ from adapters import CLAUDE_TEXT, GEMINI_TEXT
 from loopback import WEATHER, LoopbackServer, MemoryClient, read
 
 from swink.errors import AuthError, MissingKey, MisuseError, NetworkError
-from swink.hosted import FileSearch, WebSearch
 from swink.messages import (
     AssistantMessage,
     Citation,
@@ -25,6 +24,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.messages.providertools import FileSearch, WebSearch
 from swink.providers.http import Request
 from swink.providers.tokens import Token, TokenCache
 from swink.providers.vertex import VertexStreamFn

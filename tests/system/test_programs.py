@@ -257,13 +257,13 @@ STARTERS = {
     "shutil": {"which"},
 }  # fmt: skip
 ELSEWHERE = {
-    "tools/scripts.py: shutil.which",  # what it finds runs in the sandbox
-    *(f"tools/supervisor/{name}.py: os.fork" for name in ("start", "keep", "match", "forward")),
-    "tools/supervisor/start.py: os.execve",
-    "tools/supervisor/match.py: os.execve",
-    "tools/supervisor/keep.py: os.execv",
-    "tools/supervisor/forward.py: os.execv",
-    "tools/supervisor/tree.py: subprocess.Popen",  # /bin/ps, where there is no /proc
+    "tools/coding/scripts.py: shutil.which",  # what it finds runs in the sandbox
+    *(f"tools/coding/supervisor/{name}.py: os.fork" for name in ("start", "keep", "match", "forward")),
+    "tools/coding/supervisor/start.py: os.execve",
+    "tools/coding/supervisor/match.py: os.execve",
+    "tools/coding/supervisor/keep.py: os.execv",
+    "tools/coding/supervisor/forward.py: os.execv",
+    "tools/coding/supervisor/tree.py: subprocess.Popen",  # /bin/ps, where there is no /proc
 }
 
 

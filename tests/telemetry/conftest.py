@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.telemetry.seen import Seen
 
-from swink import observer
+from swink.stream import observer
 from swink.telemetry import uninstrument
 
 

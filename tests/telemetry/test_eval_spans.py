@@ -7,10 +7,10 @@ import pytest
 from tests.telemetry.seen import Seen
 
 from swink import Agent
+from swink.agent.retry import ExponentialBackoff
 from swink.errors import ModelThrottled
 from swink.eval import Case, Trajectory, evaluate
 from swink.eval.attempt import Factory
-from swink.retry import ExponentialBackoff
 from swink.telemetry import uninstrument
 from swink.testing import Pause, ScriptedModel
 

@@ -12,9 +12,9 @@ from opentelemetry.trace import StatusCode
 from tests.telemetry.seen import Seen
 
 from swink import Agent, StreamOptions, ToolCall, ToolError, tool
+from swink.agent.retry import ExponentialBackoff
 from swink.errors import ModelThrottled
 from swink.events import MessageUpdate
-from swink.retry import ExponentialBackoff
 from swink.stream import Done, Start, TextDelta, TextEnd, TextStart
 from swink.teams import agent_tool, parallel
 from swink.telemetry import span, uninstrument

@@ -25,9 +25,9 @@ from tests.telemetry.seen import Seen
 from swink import Agent, ToolCall, tool
 from swink.mcp import McpServers, StdioServer
 from swink.providers.openai import OpenAIStreamFn
+from swink.stream.wrappers import cached
 from swink.telemetry import instrument, uninstrument
 from swink.testing import ScriptedModel
-from swink.wrappers import cached
 
 HERE = Path(__file__).parent
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from tests.pages import blocks_of, run_program
 
-from swink import Agent, ToolCall, observer, tool
+from swink import Agent, ToolCall, tool
 from swink.errors import MisuseError
+from swink.stream import observer
 from swink.telemetry import span, tracing
 from swink.testing import Pause, ScriptedModel
 

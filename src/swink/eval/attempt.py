@@ -19,9 +19,9 @@ from msgspec import Struct, convert, json
 from msgspec.structs import replace
 
 from swink import Agent
-from swink.codec import copy_state, plain, to_builtins
-from swink.config import AgentResult, Model
-from swink.engine.waiting import resolve
+from swink.agent.config import AgentResult, Model
+from swink.agent.policy import Policy
+from swink.agent.retry import ExponentialBackoff, RetryStrategy, wait_before
 from swink.errors import AgentError, InvalidInput, ModelError, error_for
 from swink.eval.case import Case
 from swink.eval.collector import Collector
@@ -33,18 +33,18 @@ from swink.eval.scorers import JudgeModel, score
 from swink.eval.simulation import Simulation
 from swink.eval.trajectory import Trajectory
 from swink.eval.workspace import read_attachments, read_files, workspace
-from swink.jsondata import copy_data, encode, from_data
 from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, ToolResultMessage, Usage
-from swink.policy import Policy
-from swink.redact import describe_error, redact_text, redact_value, secret_spans
-from swink.retry import ExponentialBackoff, RetryStrategy, wait_before
+from swink.messages.codec import copy_state, plain, to_builtins
+from swink.messages.jsondata import copy_data, encode, from_data
+from swink.messages.redact import describe_error, redact_text, redact_value, secret_spans
 from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
 from swink.stream.through import Wrap, through
+from swink.stream.wrappers.traits import copy_traits
+from swink.system.aio import resolve
+from swink.system.threads import in_thread
 from swink.telemetry import span
 from swink.telemetry.conventions import ERROR, EVALUATION
 from swink.telemetry.recorder import Span
-from swink.threads import in_thread
-from swink.wrappers.traits import copy_traits
 
 Factory = Callable[[Case], Agent | Awaitable[Agent]]
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import jsonschema_rs
 
-from swink import catalog
 from swink.errors import AgentError
 from swink.eval.scorers import problem_of
-from swink.loading import look_in
+from swink.models import catalog
+from swink.system.loading import look_in
 
 Found = Iterator[tuple[list[str | int], str]]
 """Problems by their place in the data."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from swink.errors import CacheMiss
-from swink.wrappers import recorded, replayed, through
+from swink.stream.wrappers import recorded, replayed, through
 
 Recording = Literal["record", "replay", "off"]
 

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.agent.policy import Ending, Policy, PolicyContext
 from swink.eval.trajectory import TakenCall, TakenTurn, Trajectory
 from swink.events import (
     AgentEvent,
@@ -20,7 +21,6 @@ from swink.events import (
     final_text,
 )
 from swink.messages import AssistantMessage, Cost, Message, ToolResult, Usage, text_of
-from swink.policy import Ending, Policy, PolicyContext
 
 
 class Collector(Policy):

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from swink.assistant.oneline import strip_controls
 from swink.eval.compare import Change, Comparison, Flip
+from swink.system.oneline import strip_controls
 
 _SHOWN = 20
 Show = Callable[[float], str]

@@ -10,9 +10,9 @@ from swink.errors import MisuseError
 from swink.eval.attempt import Plan
 from swink.eval.case import Case
 from swink.eval.rates import Rates, RequestPace, local_rates
+from swink.eval.ray import Cluster, spread
 from swink.eval.result import CaseResult
 from swink.messages import ModelSpec
-from swink.scale.ray import Cluster, spread
 from swink.stream import LlmContext, StreamOptions, asked_through
 
 Keep = Callable[[CaseResult], Awaitable[None]]

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from swink import Agent, catalog
-from swink.config import Model
-from swink.engine.waiting import resolve
+from swink import Agent
+from swink.agent.config import Model
 from swink.eval.attempt import Factory
 from swink.eval.case import Case
 from swink.messages import Usage, UserMessage
-from swink.redact import describe_error
-from swink.tokens import estimate_tokens, overhead_tokens
-from swink.tool import Tool
+from swink.messages.redact import describe_error
+from swink.messages.tokens import estimate_tokens, overhead_tokens
+from swink.models import catalog
+from swink.system.aio import resolve
+from swink.tools import Tool
 
 REPLY = 300
 """Tokens that a reply is expected to take."""

@@ -19,7 +19,7 @@ from swink.eval.resultfile import (
 from swink.eval.seal import seal
 from swink.eval.summary import summarise
 from swink.eval.wholefile import write_whole
-from swink.jsondata import encode
+from swink.messages.jsondata import encode
 from swink.policies.chain import Head
 
 

@@ -9,8 +9,8 @@ from swink import Agent
 from swink.errors import MisuseError
 from swink.eval.attempt import Factory
 from swink.eval.case import Case, Suite
-from swink.loading import load_object
-from swink.tool.named import load_tools
+from swink.system.loading import load_object
+from swink.tools.named import load_tools
 
 
 def load_factory(name: str, directory: str | Path | None = None, what: str = "--agent") -> Factory:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.assistant.oneline import strip_controls
 from swink.errors import InvalidInput
 from swink.eval.compare import Comparison, compare_runs
 from swink.eval.result import Summary
 from swink.eval.savedrun import SavedRun, read_run
 from swink.eval.summary import summarise
+from swink.system.oneline import strip_controls
 
 _ROUNDING = 1e-9
 

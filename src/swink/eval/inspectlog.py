@@ -15,7 +15,6 @@ from swink.eval.resultfile import open_results, read_manifest
 from swink.eval.savedrun import read_summary
 from swink.eval.summary import summarise
 from swink.eval.wholefile import whole_file
-from swink.jsondata import encode
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -31,6 +30,7 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
+from swink.messages.jsondata import encode
 from swink.providers.convert import data_url
 
 VERDICT = "case_passed"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+from swink.agent.policy import Ending, Policy, PolicyContext, RunKey, Stop, TurnVerdict
 from swink.eval.case import CaseBudget
 from swink.policies import Budget
-from swink.policy import Ending, Policy, PolicyContext, RunKey, Stop, TurnVerdict
 
 
 def limits_of(budget: CaseBudget) -> Sequence[Policy]:

@@ -13,7 +13,7 @@ import msgspec
 from swink.errors import said
 from swink.eval.case import Case, Suite
 from swink.eval.lines import Lined, Unreadable
-from swink.loading import look_in
+from swink.system.loading import look_in
 
 _SUITE = ("name", "model", "system_prompt", "tools", "agent", "judges", "cassette")
 

@@ -5,12 +5,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from math import inf
 
-from swink.engine.waiting import closing
-from swink.engine.watch import in_line
 from swink.errors import ModelThrottled, error_for
 from swink.messages import ModelSpec
 from swink.stream import AssistantMessageEvent, Error, LlmContext, StreamFn, StreamOptions
-from swink.wrappers.traits import copy_traits
+from swink.stream.watch import in_line
+from swink.stream.wrappers.traits import copy_traits
+from swink.system.aio import closing
 
 _PAUSE = 1.0
 """Seconds for which nobody asks a provider that is too busy and does not say for how long."""

@@ -19,8 +19,8 @@ from swink import Agent
 from swink.eval.case import Case
 from swink.eval.result import CaseResult
 from swink.eval.wholefile import write_whole
-from swink.jsondata import decode, encode
-from swink.tool import Tool
+from swink.messages.jsondata import decode, encode
+from swink.tools import Tool
 
 log = logging.getLogger("swink.eval")
 

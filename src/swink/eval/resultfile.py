@@ -20,13 +20,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink import filelock
 from swink.errors import AgentError, MisuseError
 from swink.eval.result import CaseResult, ErrorSource, Manifest
 from swink.eval.seal import seal
 from swink.eval.wholefile import write_whole
-from swink.jsondata import decode_with, encode
+from swink.messages.jsondata import decode_with, encode
 from swink.policies.chain import START, Head, head_of, sealed
+from swink.system import filelock
 
 log = logging.getLogger("swink.eval")
 

@@ -10,9 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 import swink
-from swink.checks import check_list, check_positive, check_type, check_word
-from swink.config import Model
-from swink.engine.waiting import call_to_end
+from swink.agent.config import Model
+from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.errors import InvalidInput
 from swink.eval.attempt import Factory, Plan
 from swink.eval.case import Case, Suite
@@ -26,11 +25,12 @@ from swink.eval.resultfile import Attempt, OtherRun, ResultFile, read_manifest, 
 from swink.eval.savedrun import SUMMARY
 from swink.eval.scorers import problem_of
 from swink.eval.scorers.registry import as_scorer
-from swink.jsondata import encode
-from swink.redact import redact_value
-from swink.retry import ExponentialBackoff, RetryStrategy
+from swink.messages.checks import check_list, check_positive, check_type, check_word
+from swink.messages.jsondata import encode
+from swink.messages.redact import redact_value
+from swink.system.aio import call_to_end
+from swink.system.threads import Serial, in_thread
 from swink.telemetry import span
-from swink.threads import Serial, in_thread
 
 
 async def evaluate(

@@ -16,8 +16,8 @@ from swink import Agent, AgentResult, AssistantMessage, Tool, ToolContext, ToolE
 from swink.errors import AgentError
 from swink.eval.case import Case, SimulatedTool, SimulatedUser
 from swink.eval.importers.tau import domain_tools
-from swink.jsondata import encode
 from swink.messages import Message
+from swink.messages.jsondata import encode
 
 Ending = Literal["goal", "turns", "agent", "messages"]
 """Why a conversation is over: the user has what it wanted or gave up, its turns ran out, the agent failed or

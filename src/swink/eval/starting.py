@@ -15,8 +15,8 @@ from swink.eval.runner import evaluate
 from swink.eval.starter.tools import weather
 from swink.messages import ModelSpec, ToolCall, Usage, UserMessage
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
+from swink.system.threads import run_to_end
 from swink.testing.scripted import Pause, script
-from swink.threads import run_to_end
 
 _STARTER = Path(__file__).with_name("starter")
 _FILES = {

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from swink.eval.result import CaseResult, Manifest, Summary
 from swink.eval.statistics import deviation, interval, mean, pass_at_k, pass_hat_k
-from swink.modelspec import Usage
+from swink.messages.modelspec import Usage
 from swink.policies.chain import Head
 
 State = Literal["passed", "failed", "error"]

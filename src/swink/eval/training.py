@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.checks import check_word
 from swink.errors import AgentError
 from swink.eval.result import CaseResult
 from swink.eval.resultfile import open_results
@@ -33,10 +32,11 @@ from swink.messages import (
     ToolCall,
     ToolResultMessage,
 )
+from swink.messages.checks import check_word
+from swink.messages.redact import redact_text, redact_value
 from swink.providers.chat.conversation import ChatConversation
 from swink.providers.chat.dialect import Dialect
 from swink.providers.convert import paired_messages
-from swink.redact import redact_text, redact_value
 
 TrainingFormat = Literal["openai", "sharegpt"]
 _DIALECT = Dialect("openai", documents="file", audio="object")

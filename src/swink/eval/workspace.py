@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 
-from swink.blocks import Audio, Document, Image, Media
-from swink.engine.waiting import call_to_end
 from swink.errors import InvalidInput
 from swink.eval.case import Case
-from swink.threads import Serial, in_thread
+from swink.messages.blocks import Audio, Document, Image, Media
+from swink.system.aio import call_to_end
+from swink.system.threads import Serial, in_thread
 
 _LARGEST = 10_000_000
 """Bytes of a file that is looked at."""

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, cast
 
 from swink.eval.lines import DEEPEST, LONGEST_NUMBER, Lined, Unreadable, twice
-from swink.extras import install_command
+from swink.system.extras import install_command
 
 _MOST_REPEATED = 1_000_000
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from swink.errors import InvalidTool
 from swink.local.schemas import Limits, compact, guide
 from swink.messages import ToolCall
-from swink.schema import Shape
 from swink.stream import ToolSpec
+from swink.tools.schema import Shape
 
 _HEAD = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*')
 _LARK = "%llguidance {}\n"

@@ -10,10 +10,10 @@ from threading import Event
 
 from msgspec import Struct
 
-from swink.filelock import locked
 from swink.local.modelerrors import LoadCancelled
 from swink.local.states import Downloading
-from swink.redact import redact_text
+from swink.messages.redact import redact_text
+from swink.system.filelock import locked
 from swink.system.programs import Command, Process
 
 _TICK = 0.1

@@ -12,7 +12,6 @@ from swink.local.firsttoken import FIRST_TOKEN, FirstToken
 from swink.local.model import LocalModel
 from swink.local.schemas import compact
 from swink.messages import Cost, Usage
-from swink.schema import Shape
 from swink.stream import (
     AssistantMessageEvent,
     Error,
@@ -21,6 +20,7 @@ from swink.stream import (
     UsageUpdate,
     parse_arguments,
 )
+from swink.tools.schema import Shape
 
 logger = logging.getLogger("swink.local")
 

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 
-from swink.engine.waiting import wake
+from swink.system.aio import wake
 
 
 class _Ticket:

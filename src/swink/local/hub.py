@@ -6,11 +6,11 @@ The client keeps what arrived of a broken download and goes on from there the ne
 import importlib.util
 from pathlib import Path
 
-from swink.extras import install_command
 from swink.local.download import Download
 from swink.local.modelerrors import ExtraMissing, PullFailed
 from swink.local.states import Downloading
 from swink.local.weights import HubName, choose_file, find_in_hub_cache, hub_dir, with_parts
+from swink.system.extras import install_command
 from swink.system.programs import environment, python_code
 
 # Each answer on a line of its own, so that warnings of the client around them do no harm.

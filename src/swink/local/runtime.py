@@ -13,9 +13,9 @@ from typing import Any, Protocol, cast
 from msgspec import Struct
 
 from swink.errors import InvalidInput, MisuseError
-from swink.extras import install_command
 from swink.local.gguf import GgufHead
 from swink.local.modelerrors import ExtraMissing, LoadFailed
+from swink.system.extras import install_command
 
 _MAX_CONTEXT = 8192
 

@@ -9,13 +9,13 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from swink.engine.waiting import is_async, resolve
 from swink.errors import InvalidInput
 from swink.mcp.elicitation import Elicitation, ElicitForm, OnElicit, read_form, read_url
 from swink.mcp.limits import Limits, Withdrawn
 from swink.mcp.sdk import Sdk
-from swink.redact import describe_traceback
-from swink.threads import in_thread
+from swink.messages.redact import describe_traceback
+from swink.system.aio import is_async, resolve
+from swink.system.threads import in_thread
 
 log = logging.getLogger("swink.mcp")
 

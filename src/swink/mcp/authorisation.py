@@ -15,17 +15,17 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec.structs import replace
 
-from swink.engine.waiting import is_async, resolve
 from swink.errors import AgentError, InvalidInput
-from swink.hosts import is_loopback, is_private
 from swink.mcp.limits import Limits, Withdrawn
 from swink.mcp.logins import Login, Logins
 from swink.mcp.redirects import Listener, LoginFailed
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer
 from swink.mcp.webaddress import web_address
-from swink.redact import describe_traceback, redact_text
-from swink.threads import in_thread
+from swink.messages.redact import describe_traceback, redact_text
+from swink.stream.urls import is_loopback, is_private
+from swink.system.aio import is_async, resolve
+from swink.system.threads import in_thread
 
 log = logging.getLogger("swink.mcp")
 

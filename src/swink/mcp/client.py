@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from swink.engine.waiting import outlast
 from swink.errors import InvalidInput, InvalidTool, MisuseError
 from swink.mcp.authorisation import OnLogin
 from swink.mcp.connection import Connection
@@ -15,7 +14,8 @@ from swink.mcp.naming import tool_names
 from swink.mcp.sdk import load_sdk
 from swink.mcp.serverconfig import McpError, Server
 from swink.mcp.toolresults import as_tool_result
-from swink.tool import Tool, ToolContext, ToolResult
+from swink.system.aio import outlast
+from swink.tools import Tool, ToolContext, ToolResult
 
 log = logging.getLogger("swink.mcp")
 

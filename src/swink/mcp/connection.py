@@ -13,8 +13,6 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
-from swink import observer
-from swink.engine.waiting import outlast
 from swink.mcp.asking import Asker
 from swink.mcp.authorisation import Authorisation, AuthorisedClient, OnLogin
 from swink.mcp.elicitation import OnElicit
@@ -23,11 +21,13 @@ from swink.mcp.lines import broken_reply
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer, own_directory
 from swink.mcp.stderr import Stderr
-from swink.redact import redact_text
+from swink.messages.redact import redact_text
+from swink.stream import observer
+from swink.system.aio import outlast
 from swink.system.programs import environment, find_program, passed_over
+from swink.system.threads import in_thread
 from swink.system.writable import is_writable_by_model
-from swink.threads import in_thread
-from swink.tool import ToolError
+from swink.tools import ToolError
 
 log = logging.getLogger("swink.mcp")
 

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from swink.errors import InvalidInput
 from swink.mcp.webaddress import web_address
 from swink.messages import clean
-from swink.redact.shown import escape_invisible
+from swink.messages.redact.shown import escape_invisible
 
 _MOST_FIELDS = 50
 _MOST_CHOICES = 1_000

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, TypeVar
 
-from swink.engine.waiting import STUCK, outlast
+from swink.system.aio import STUCK, outlast
 
 T = TypeVar("T")
 

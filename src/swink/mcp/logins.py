@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from swink.keys.store import LOGIN, is_listed, remove_key, store_key, stored_key
-from swink.threads import in_thread
+from swink.models.keys.store import LOGIN, is_listed, remove_key, store_key, stored_key
+from swink.system.threads import in_thread
 
 
 class Login(Struct, frozen=True, omit_defaults=True):

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from swink.tool import FINAL_OUTPUT
+from swink.tools import FINAL_OUTPUT
 
 LENGTH = 64
 

@@ -8,10 +8,10 @@ from functools import cache
 from types import ModuleType
 from typing import Any, cast
 
-from swink.extras import install_command
 from swink.mcp.oauth import OAuth
 from swink.mcp.serverconfig import McpError
-from swink.threads import in_thread
+from swink.system.extras import install_command
+from swink.system.threads import in_thread
 
 _MOST_TO_OPEN = 3
 

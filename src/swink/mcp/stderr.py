@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import TextIO
 
-from swink.redact import redact_text
+from swink.messages.redact import redact_text
 
 log = logging.getLogger("swink.mcp")
 

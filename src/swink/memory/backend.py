@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from msgspec import Struct
 
 from swink.memory.meta import SessionMeta
-from swink.records import Record
+from swink.messages.records import Record
 
 
 class Stored(Struct, frozen=True):

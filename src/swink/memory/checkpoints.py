@@ -13,13 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
-from swink.jsondata import decode, encode
 from swink.memory.checkpointfiles import CheckpointFiles
 from swink.memory.meta import check_id
 from swink.memory.postgresdb import PostgresDatabase
 from swink.memory.sqlbackend import Connection, Database
 from swink.memory.sqlitefile import SqliteFile
-from swink.threads import Serial, in_thread
+from swink.messages.jsondata import decode, encode
+from swink.system.threads import Serial, in_thread
 
 KEPT = 10
 """How many checkpoints of a conversation are kept, unless you say otherwise."""

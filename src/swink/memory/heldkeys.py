@@ -4,12 +4,12 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 
-from swink.jsondata import encode
-from swink.keys.accounts import ACCOUNTS
-from swink.keys.store import known_keys
-from swink.records import Record, decode_record, encode_record, encode_records
-from swink.redact import MARK
-from swink.redact.held import LONG, sent_keys
+from swink.messages.jsondata import encode
+from swink.messages.records import Record, decode_record, encode_record, encode_records
+from swink.messages.redact import MARK
+from swink.messages.redact.held import LONG, sent_keys
+from swink.models.keys.accounts import ACCOUNTS
+from swink.models.keys.store import known_keys
 
 _VARIABLES = sorted({name for account in ACCOUNTS.values() for name in account.variables})
 

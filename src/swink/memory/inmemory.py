@@ -10,7 +10,7 @@ from swink.memory.backend import Hit, Query, Stored
 from swink.memory.meta import SessionMeta, grown
 from swink.memory.searching import search_all
 from swink.memory.store import Store
-from swink.records import Record
+from swink.messages.records import Record
 
 
 class MemoryStore(Store):

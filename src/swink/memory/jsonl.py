@@ -14,16 +14,16 @@ from types import NoneType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.checks import check_type
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
-from swink.filelock import free, take
 from swink.memory.backend import Check, Hit, Query, Repair, Stored
 from swink.memory.files import CLOEXEC, beside, explained, explanation, sync, write, write_new
 from swink.memory.jsonlfile import Contents, Identity, header, last_meta, rewritten, scan, transaction
 from swink.memory.meta import VERSION, SessionMeta, grown
 from swink.memory.searching import hit_of, phrases_of, search_all
 from swink.memory.store import Store
-from swink.records import Record
+from swink.messages.checks import check_type
+from swink.messages.records import Record
+from swink.system.filelock import free, take
 
 log = logging.getLogger("swink.memory")
 

@@ -17,11 +17,11 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import AgentError, SessionUnreadable
-from swink.jsondata import decode, decode_with, encode
 from swink.memory.backend import Loss
 from swink.memory.meta import VERSION, SessionMeta
 from swink.memory.migrations import check_version, migrated
-from swink.records import Record, UnknownRecord, decode_record, decode_records, encode_records
+from swink.messages.jsondata import decode, decode_with, encode
+from swink.messages.records import Record, UnknownRecord, decode_record, decode_records, encode_records
 
 SESSION, BEGIN, COMMIT = b'{"type":"session",', b'{"type":"begin",', b'{"type":"commit",'
 _OWN = (SESSION, BEGIN, COMMIT)

@@ -15,12 +15,12 @@ from contextlib import closing, contextmanager, suppress
 from msgspec import Struct
 
 from swink.errors import SessionUnreadable
-from swink.filelock import locked
 from swink.memory.backend import Query
 from swink.memory.jsonlfile import BAD_LINE, Identity, lines_of, scan
 from swink.memory.searching import Phrase, searchable, words_of
 from swink.messages import Message
-from swink.records import CustomSaved, MessageSaved, decode_record
+from swink.messages.records import CustomSaved, MessageSaved, decode_record
+from swink.system.filelock import locked
 
 _NAME = "index.sqlite"
 _VERSION = 1

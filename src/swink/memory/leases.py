@@ -15,13 +15,13 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, cast, runtime_checkable
 
-from swink.checks import check_positive
 from swink.errors import MisuseError, SessionError
 from swink.memory.backend import Backend, Stored
 from swink.memory.meta import SessionMeta
 from swink.memory.session import Session, SyncSession
-from swink.records import Record
-from swink.threads import Serial, start_thread
+from swink.messages.checks import check_positive
+from swink.messages.records import Record
+from swink.system.threads import Serial, start_thread
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from types import NoneType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.checks import check_type
-from swink.compaction import SUMMARY
+from swink.agent.context.compaction import SUMMARY
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, CustomMessage, Text, UserMessage
-from swink.records import Compaction, CustomSaved, MessageSaved, ModelChange, Record
+from swink.messages.checks import check_type
+from swink.messages.records import Compaction, CustomSaved, MessageSaved, ModelChange, Record
 
 VERSION = 1
 _TITLE = 60

@@ -19,9 +19,9 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import InvalidInput
-from swink.jsondata import clean
-from swink.redact import secret_spans
-from swink.tool import ToolError
+from swink.messages.jsondata import clean
+from swink.messages.redact import secret_spans
+from swink.tools import ToolError
 
 VERSION = 1
 _APPLICATION = 0x73776E6B

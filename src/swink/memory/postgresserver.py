@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from swink.errors import InvalidInput, MisuseError, SessionBusy, SessionError
-from swink.redact import redact_text
+from swink.messages.redact import redact_text
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,7 +24,7 @@ class PostgresServer:
             raise InvalidInput(f"dsn is the address of a server: {_FORM}")
         if find_spec("psycopg") is None:
             # Not at the top: it reads the metadata of packages, which takes long to import.
-            from swink.extras import install_command
+            from swink.system.extras import install_command
 
             raise MisuseError(f"PostgreSQL needs psycopg; install it with: {install_command('postgres')}")
         self._dsn = dsn

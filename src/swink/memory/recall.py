@@ -8,11 +8,11 @@ from contextlib import closing
 from math import isfinite, sqrt
 from typing import Any
 
-from swink.engine.waiting import is_async, resolve
 from swink.errors import InvalidInput
 from swink.memory.notes import Note, Notes, Vector, similarity
-from swink.redact import describe_error
-from swink.threads import in_thread
+from swink.messages.redact import describe_error
+from swink.system.aio import is_async, resolve
+from swink.system.threads import in_thread
 
 log = logging.getLogger("swink")
 

@@ -10,8 +10,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from swink.messages import ToolResultMessage
-from swink.pruning import READ_RESULT
-from swink.tool import ToolContext, ToolError, full_text, tool
+from swink.messages.pruning import READ_RESULT
+from swink.tools import ToolContext, ToolError, full_text, tool
 
 MOST = 20_000
 """Characters of a result that one call gives at most."""

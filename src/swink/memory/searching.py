@@ -15,7 +15,7 @@ from swink.errors import SessionNotFound, SessionUnreadable
 from swink.memory.backend import Backend, Hit, Query
 from swink.memory.meta import SessionMeta
 from swink.messages import AssistantMessage, Message
-from swink.records import CustomSaved, MessageSaved, Record
+from swink.messages.records import CustomSaved, MessageSaved, Record
 
 Phrase = tuple[str, ...]
 _AROUND = 80

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from swink.checks import check_list, check_type
-from swink.codec import encode_state
-from swink.engine.waiting import call_to_end
-from swink.jsondata import decode
 from swink.memory.backend import Backend, Stored
 from swink.memory.heldkeys import keys_named, without_keys
 from swink.memory.meta import SessionMeta
 from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, ToolResultMessage, UserMessage
-from swink.records import Compaction, Conversation, PendingApproval, Record, StateChange, saved
-from swink.threads import Serial
+from swink.messages.checks import check_list, check_type
+from swink.messages.codec import encode_state
+from swink.messages.jsondata import decode
+from swink.messages.records import Compaction, Conversation, PendingApproval, Record, StateChange, saved
+from swink.system.aio import call_to_end
+from swink.system.threads import Serial
 
 _MESSAGES = (UserMessage, AssistantMessage, ToolResultMessage, CustomMessage)
 

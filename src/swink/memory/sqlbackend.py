@@ -18,12 +18,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import SessionBusy, SessionConflict, SessionNotFound, SessionUnreadable
-from swink.jsondata import clean, encode
 from swink.memory.backend import Hit, Query, Stored
 from swink.memory.meta import VERSION, SessionMeta, grown
 from swink.memory.migrations import check_version, migrated
 from swink.memory.searching import Phrase, hit_of, phrases_of, searchable, words_of
-from swink.records import CustomSaved, MessageSaved, Record, decode_record, decode_records, encode_record
+from swink.messages.jsondata import clean, encode
+from swink.messages.records import (
+    CustomSaved,
+    MessageSaved,
+    Record,
+    decode_record,
+    decode_records,
+    encode_record,
+)
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

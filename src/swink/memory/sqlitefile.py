@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from swink.checks import check_type
 from swink.errors import InvalidInput, SessionBusy, SessionError, SessionUnreadable
 from swink.memory.backend import Query
 from swink.memory.meta import VERSION
 from swink.memory.searching import Phrase
 from swink.memory.sqlbackend import Connection, Line, filters_of
+from swink.messages.checks import check_type
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ from types import NoneType
 
 from msgspec.structs import replace
 
-from swink.checks import check_type, check_word
 from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
 from swink.memory.backend import Backend, Check, Hit, Query, Repair, RepairableBackend, Stored
 from swink.memory.leases import claimed, claimed_sync
@@ -15,8 +14,9 @@ from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
 from swink.memory.tree import Branch, family
 from swink.messages import AssistantMessage, CustomMessage, ToolResultMessage
-from swink.records import CustomSaved, FilesChanged, MessageSaved, Record, type_of
-from swink.threads import in_thread
+from swink.messages.checks import check_type, check_word
+from swink.messages.records import CustomSaved, FilesChanged, MessageSaved, Record, type_of
+from swink.system.threads import in_thread
 
 _JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval"})
 _ROLES = ("user", "assistant", "tool_result", "custom")

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from swink.checks import check_type, check_word
 from swink.memory.notes import Note, Notes
 from swink.memory.recall import Recall
 from swink.messages import Text
-from swink.redact.shown import escape_invisible
-from swink.threads import Serial
-from swink.tool import Tool, ToolResult, tool
+from swink.messages.checks import check_type, check_word
+from swink.messages.redact.shown import escape_invisible
+from swink.system.threads import Serial
+from swink.tools import Tool, ToolResult, tool
 
 Scope = Literal["user", "project"]
 

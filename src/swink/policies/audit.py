@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from swink import observer
-from swink.checks import check_type
-from swink.codec import to_builtins
+from swink.agent.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.errors import AgentError, InvalidInput
-from swink.jsondata import as_data
 from swink.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, UserMessage, clean
+from swink.messages.checks import check_type
+from swink.messages.codec import to_builtins
+from swink.messages.jsondata import as_data
+from swink.messages.redact import redact_value
 from swink.policies.chain import Chain, Head, Verification, verify
 from swink.policies.inputs import check_flag, check_number
-from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
-from swink.redact import redact_value
-from swink.threads import Outcome, Serial, begin, outcome_of
+from swink.stream import observer
+from swink.system.threads import Outcome, Serial, begin, outcome_of
 
 log = logging.getLogger("swink.policies.audit")
 

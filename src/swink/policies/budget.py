@@ -19,14 +19,14 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from swink import catalog
-from swink.checks import check_word
+from swink.agent.policy import Ending, Policy, PolicyContext, RetryVerdict, RunKey, Stop, Turn, enclosing
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, ToolCall, Usage
+from swink.messages.checks import check_word
+from swink.messages.tokens import estimate_tokens, overhead_tokens
+from swink.models import catalog
 from swink.policies.inputs import check_flag, check_number
 from swink.policies.scope import current_task
-from swink.policy import Ending, Policy, PolicyContext, RetryVerdict, RunKey, Stop, Turn, enclosing
-from swink.tokens import estimate_tokens, overhead_tokens
 
 log = logging.getLogger("swink.policies.budget")
 

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.filelock import is_at, locked
+from swink.system.filelock import is_at, locked
 
 GENESIS = "0" * 64
 _TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}')

@@ -6,13 +6,13 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
-from swink.checks import check_word
+from swink.agent.policy import KeepVerdict, Policy, PolicyContext, Replace, ReplyVerdict, Stop, Turn
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Message, Text, Thinking
+from swink.messages.checks import check_word
 from swink.policies.disguises import respell, turn, undisguise
 from swink.policies.inputs import patterns_of, texts_of
-from swink.policy import KeepVerdict, Policy, PolicyContext, Replace, ReplyVerdict, Stop, Turn
-from swink.threads import in_thread
+from swink.system.threads import in_thread
 
 _PROFANITY = "fuck fucking fucked shit bullshit asshole bastard bitch cunt motherfucker"
 CATEGORIES: Mapping[str, Sequence[str]] = {

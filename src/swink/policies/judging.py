@@ -7,12 +7,12 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from swink.catalog import parse_model, stream_fn_for
-from swink.engine.account import Account
-from swink.engine.waiting import closing, resolve
+from swink.agent.engine.account import Account
 from swink.errors import AgentError, InvalidInput
 from swink.messages import Cost, ModelSpec, Usage, UserMessage
+from swink.models.catalog import parse_model, stream_fn_for
 from swink.stream import Assembly, LlmContext, StreamFn, StreamOptions
+from swink.system.aio import closing, resolve
 
 log = logging.getLogger("swink.policies")
 

@@ -6,11 +6,11 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
+from swink.agent.policy import CallVerdict, Policy, PolicyContext, RetryVerdict, RunKey, Skip, Stop
+from swink.agent.structured import NAME as FINAL_OUTPUT
 from swink.errors import InvalidInput
 from swink.messages import ToolCall
 from swink.policies.inputs import check_number
-from swink.policy import CallVerdict, Policy, PolicyContext, RetryVerdict, RunKey, Skip, Stop
-from swink.structured import NAME as FINAL_OUTPUT
 
 Pattern = str | re.Pattern[str]
 """A tool's exact name, a glob (`fs_*`), or a compiled regular expression that must match the whole name."""

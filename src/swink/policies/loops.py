@@ -6,10 +6,10 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from swink.checks import check_word
+from swink.agent.policy import Inject, Policy, PolicyContext, ReplyVerdict, RunKey, Stop, Turn
 from swink.messages import AssistantMessage, ToolCall, ToolResultMessage, UserMessage, clean
+from swink.messages.checks import check_word
 from swink.policies.inputs import check_flag, check_number, texts_of
-from swink.policy import Inject, Policy, PolicyContext, ReplyVerdict, RunKey, Stop, Turn
 
 NUDGE = (
     "You have made the same tool calls several times in a row without getting further. "

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from swink.checks import check_type
+from swink.agent.policy import CallVerdict, Policy, PolicyContext, Skip
 from swink.errors import InvalidInput
 from swink.messages import ToolCall
+from swink.messages.checks import check_type
 from swink.policies.inputs import texts_of
 from swink.policies.spellings import Kind, is_explicit, kind_of, parts_of, spellings_of
-from swink.policy import CallVerdict, Policy, PolicyContext, Skip
 from swink.system.targets import LONGEST, Target, remember, resolve
-from swink.threads import in_thread
+from swink.system.threads import in_thread
 
 _AT_ONCE, _EACH = 20_000, 200
 """A call with more characters than this is judged in a thread; every string counts for `_EACH` more."""

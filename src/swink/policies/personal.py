@@ -20,7 +20,7 @@ Span = tuple[int, int]
 
 
 def find(kind: Kind, text: str) -> Iterator[Span]:
-    """The places of data of one kind in a text, in order, without overlaps; `swink.redact` finds keys."""
+    """The places of data of one kind in a text, in order, without overlaps; `messages.redact` finds keys."""
     end = 0
     for start, stop in sorted(span for written in readings(text) for span in _places(kind, written)):
         if start >= end:

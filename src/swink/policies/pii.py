@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from swink.checks import check_word
+from swink.agent.policy import CallVerdict, KeepVerdict, Policy, PolicyContext, Replace, Rewrite
 from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
@@ -23,12 +23,12 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
+from swink.messages.checks import check_word
+from swink.messages.redact import redact_text
 from swink.policies.inputs import texts_of
 from swink.policies.personal import KINDS, Kind, find
 from swink.policies.scope import PerRun
 from swink.policies.texts import map_texts
-from swink.policy import CallVerdict, KeepVerdict, Policy, PolicyContext, Replace, Rewrite
-from swink.redact import redact_text
 
 _PASSES = 4
 

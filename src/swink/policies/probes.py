@@ -14,11 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
-from swink.checks import check_type
-from swink.codec import encode_messages
-from swink.config import AgentResult
+from swink.agent.config import AgentResult
+from swink.agent.policy import Inject, Policy, PolicyContext, Turn
+from swink.agent.retry import ExponentialBackoff
 from swink.errors import AuthError, NetworkError
 from swink.messages import ModelSpec, Price, ToolCall, Usage
+from swink.messages.checks import check_type
+from swink.messages.codec import encode_messages
 from swink.policies.audit import AuditLogger, BrokenLog
 from swink.policies.budget import Budget
 from swink.policies.chain import Verification
@@ -29,11 +31,9 @@ from swink.policies.loops import LoopDetection
 from swink.policies.pathguard import PathGuard
 from swink.policies.pii import PiiRedactor
 from swink.policies.saving import Checkpoint
-from swink.policy import Inject, Policy, PolicyContext, Turn
-from swink.retry import ExponentialBackoff
 from swink.stream import StreamOptions
 from swink.testing import ScriptedModel
-from swink.tool import Tool, ToolContext
+from swink.tools import Tool, ToolContext
 
 _MODEL = ModelSpec("probe", "probe", price=Price(1.0, 1.0))
 _OBJECT = {"type": "object"}

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from swink.checks import check_type
+from swink.agent.policy import Policy
 from swink.errors import AgentError
+from swink.messages.checks import check_type
 from swink.policies.audit import AuditLogger
 from swink.policies.budget import Budget
 from swink.policies.injection import PromptInjectionGuard
@@ -16,7 +17,6 @@ from swink.policies.personal import Kind
 from swink.policies.pii import PiiRedactor
 from swink.policies.probes import Probe, probe
 from swink.policies.saving import Checkpoint
-from swink.policy import Policy
 
 
 class UnprovenPolicy(AgentError):

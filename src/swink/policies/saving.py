@@ -7,13 +7,13 @@ from copy import copy
 from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from swink.checkpoint import SavedAgent
-from swink.engine.waiting import resolve
+from swink.agent.checkpoint import SavedAgent
+from swink.agent.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.errors import InvalidInput
+from swink.messages.records import OpenTurn
 from swink.policies.inputs import check_number
-from swink.policy import Ending, Policy, PolicyContext, RunKey, Turn
-from swink.records import OpenTurn
-from swink.workers import run_in_thread
+from swink.system.aio import resolve
+from swink.tools.workers import run_in_thread
 
 Data = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from swink.codec import plain
+from swink.messages.codec import plain
 
 Change = Callable[[str], str]
 

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from swink.errors import ModelError
-from swink.hosted import McpConnector
-from swink.hosts import checked_headers
 from swink.messages import ModelSpec
+from swink.messages.providertools import McpConnector
 from swink.providers.conversations import Conversation, Conversations
 from swink.providers.endpoint import Endpoint, provider_endpoint
 from swink.providers.exchange import Again, Decoder, encode_body, exchange, merge_objects
@@ -22,6 +21,7 @@ from swink.providers.failure import refusal
 from swink.providers.http import Request, Response, shared_client
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
+from swink.stream.urls import checked_headers
 
 LOCAL = Timeout(idle=600, first=600)
 """The time limits of servers on this machine, which may have to load a model first."""

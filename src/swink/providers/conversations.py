@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
-from swink.engine.history import Snapshot
 from swink.messages import LlmMessage, ModelSpec
+from swink.messages.history import Snapshot
 from swink.providers.convert import paired_messages, prepare
 from swink.providers.exchange import encode_body
 

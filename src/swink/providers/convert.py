@@ -14,8 +14,6 @@ from typing import Any, cast
 
 import msgspec
 
-from swink.blocks import SENT_URLS
-from swink.engine.history import Snapshot, paired
 from swink.errors import StreamError
 from swink.messages import (
     AssistantMessage,
@@ -33,6 +31,8 @@ from swink.messages import (
     ToolResultMessage,
     UrlSource,
 )
+from swink.messages.blocks import SENT_URLS
+from swink.messages.history import Snapshot, paired
 from swink.stream import ToolSpec
 
 NO_OUTPUT = "(no output)"

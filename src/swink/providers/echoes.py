@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-from swink.hosts import is_secret_header
+from swink.messages.redact import MARK, redact_text
 from swink.providers.http import Request
-from swink.redact import MARK, redact_text
+from swink.stream.urls import is_secret_header
 
 KEPT_LIMIT = 2 * 1024
 LEAST_LENGTH = 4

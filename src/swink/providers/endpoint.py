@@ -17,12 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import AuthError, MissingKey, MisuseError, StreamError
-from swink.hosts import is_local, is_loopback, is_private, is_secret_header
-from swink.keys.accounts import ACCOUNTS
-from swink.keys.store import is_listed, is_read, stored_key
-from swink.redact.held import hold
+from swink.messages.redact.held import hold
+from swink.models.keys.accounts import ACCOUNTS
+from swink.models.keys.store import is_listed, is_read, stored_key
 from swink.stream import StreamOptions
-from swink.threads import in_thread
+from swink.stream.urls import is_local, is_loopback, is_private, is_secret_header
+from swink.system.threads import in_thread
 
 _LISTS = frozenset({"anthropic-beta"})
 """Headers whose values add up: what an adapter needs stays when somebody asks for more."""

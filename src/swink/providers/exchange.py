@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from swink.codec import plain
 from swink.errors import ModelError, NetworkError, StreamError
-from swink.jsondata import MOST_BITS, clean
+from swink.messages.codec import plain
+from swink.messages.jsondata import MOST_BITS, clean
 from swink.providers.echoes import secrets_of, shown, without_echoes
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import HttpClient, Request, Response, Unsent, client_for, timeout_for

@@ -20,9 +20,9 @@ from weakref import WeakSet
 from msgspec import Struct, field
 
 from swink.errors import NetworkError, StreamError
-from swink.hosts import is_local
-from swink.redact import redact_text
+from swink.messages.redact import redact_text
 from swink.stream import StreamOptions, Timeout
+from swink.stream.urls import is_local
 
 if TYPE_CHECKING:
     import aiohttp

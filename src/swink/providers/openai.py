@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from swink.errors import InvalidInput
-from swink.keys.accounts import ACCOUNTS
+from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.adapter import Adapter
 from swink.providers.chat.presets import COMPATIBLE, PRESETS
 from swink.providers.chat.wire import Chat

@@ -5,7 +5,7 @@ import re
 from swink.errors import UnknownModel
 from swink.messages import ModelSpec
 from swink.stream import StreamFn
-from swink.threads import in_thread
+from swink.system.threads import in_thread
 
 _PROVIDER = re.compile(r"[\w.-]{1,64}")
 _MODEL = re.compile(r"[\w.:/@+~,=() -]{1,256}")

@@ -17,18 +17,18 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from swink.engine.waiting import close
 from swink.errors import AgentError, MisuseError, ModelError
-from swink.hosts import is_loopback
 from swink.local import DEFAULT_MODEL, LocalStreamFn, State
 from swink.messages import AssistantMessage, ModelSpec, Usage
-from swink.redact import describe_error
+from swink.messages.redact import describe_error
 from swink.serve.anthropicwire import AnthropicWire
 from swink.serve.asgi import Message, Receive, Send, admit, serve_app
 from swink.serve.openaiwire import OpenAIWire
 from swink.serve.visitors import check_json, check_visitor
 from swink.serve.wire import Asked, Refused
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, Start, StreamFn, UsageUpdate
+from swink.stream.urls import is_loopback
+from swink.system.aio import close
 
 logger = logging.getLogger("swink.serve")
 

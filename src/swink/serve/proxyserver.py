@@ -18,11 +18,10 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct
 
-from swink.engine.waiting import close
 from swink.errors import AgentError, InvalidInput, MisuseError, ModelError, NetworkError, StreamError
 from swink.messages import ModelSpec
+from swink.messages.redact import describe_error, redact_text
 from swink.providers.proxy.wire import VERSION, WireRequest, decode_request, encode_reply
-from swink.redact import describe_error, redact_text
 from swink.serve.admission import is_name, is_served
 from swink.serve.asgi import App, Message, Receive, Send, admit, serve_app
 from swink.stream import (
@@ -39,7 +38,8 @@ from swink.stream import (
     ThinkingStart,
     UsageUpdate,
 )
-from swink.threads import in_thread
+from swink.system.aio import close
+from swink.system.threads import in_thread
 
 logger = logging.getLogger("swink.serve")
 

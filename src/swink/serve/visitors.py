@@ -6,8 +6,8 @@ in `Origin`; a name that the page's owner points at this machine (DNS rebinding)
 
 from collections.abc import Iterable
 
-from swink.hosts import is_loopback
 from swink.serve.wire import Refused
+from swink.stream.urls import is_loopback
 
 _REMEDY = (
     "this server has no key, so only programs on this machine may ask; serve with a key to let others in"

@@ -8,7 +8,6 @@ import msgspec
 from msgspec.structs import replace
 
 from swink.errors import AgentError, NetworkError, StreamError, error_for, said
-from swink.jsondata import DEEPEST, is_shallow
 from swink.messages import (
     AssistantMessage,
     ContentBlock,
@@ -23,6 +22,7 @@ from swink.messages import (
     Usage,
     clean,
 )
+from swink.messages.jsondata import DEEPEST, is_shallow
 from swink.stream.protocol import (
     UNREPORTED,
     AssistantMessageEvent,

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from swink.checks import check_hook, check_positive, check_type, check_word, is_number
 from swink.errors import ErrorKind, InvalidInput, ModelError
-from swink.hosted import HostedTool
-from swink.hosts import checked_headers
 from swink.messages import Citation, Cost, Extension, LlmMessage, Media, ModelSpec, StopReason, Usage
-from swink.redact import MARK, redact_value
+from swink.messages.checks import check_hook, check_positive, check_type, check_word, is_number
+from swink.messages.providertools import HostedTool
+from swink.messages.redact import MARK, redact_value
+from swink.stream.urls import checked_headers
 
 TransportName = Literal["sse", "websocket", "auto"]
 _TRANSPORTS: tuple[str, ...] = get_args(TransportName)

@@ -10,18 +10,18 @@ from typing import Any
 
 import msgspec
 
-from swink import observer
 from swink.agent import Agent
-from swink.codec import plain, to_builtins
-from swink.config import AgentResult
-from swink.engine.account import payer
-from swink.engine.waiting import resolve
+from swink.agent.config import AgentResult
+from swink.agent.engine.account import payer
 from swink.errors import InvalidTool
 from swink.messages import AssistantMessage, Text, ToolResult
+from swink.messages.codec import plain, to_builtins
+from swink.stream import observer
+from swink.system.aio import resolve
 from swink.teams.member import Ensemble, Maker, Member, perform, start_over
 from swink.teams.nested import inside
 from swink.teams.transfer import current_route
-from swink.tool import Tool, ToolContext, ToolError
+from swink.tools import Tool, ToolContext, ToolError
 
 MAX_DEPTH = 5
 

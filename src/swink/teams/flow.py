@@ -9,20 +9,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink import observer
-from swink.checks import check_seconds
-from swink.config import AgentResult
-from swink.engine.eventstream import Buffer, EventStream, Subscribers
-from swink.engine.run import Lifetime
-from swink.engine.waiting import is_loop_running, start_task, started
+from swink.agent.config import AgentResult
+from swink.agent.engine.eventstream import Buffer, EventStream, Subscribers
+from swink.agent.engine.run import Lifetime
 from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
 from swink.events import MessageUpdate
 from swink.messages import Cost, Input
-from swink.stream import Update
+from swink.messages.checks import check_seconds
+from swink.stream import Update, observer
+from swink.system.aio import is_loop_running, start_task, started
+from swink.system.threads import run_to_end
 from swink.teams.member import Member, check_members, perform, start_over
 from swink.teams.nested import Emit, NestedEvent, inside
 from swink.teams.sums import failed
-from swink.threads import run_to_end
 
 Body = Callable[["Flow", Input, Emit], Awaitable[AgentResult]]
 NestedStream = EventStream[None, NestedEvent]

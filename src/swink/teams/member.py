@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from swink.agent import Agent
-from swink.config import AgentResult
+from swink.agent.config import AgentResult
+from swink.agent.policy import enclosing
 from swink.errors import AlreadyRunning, InvalidInput
 from swink.messages import Input
-from swink.policy import enclosing
 from swink.teams.nested import Emit
 
 

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from swink.checks import check_hook
-from swink.config import AgentResult
-from swink.engine.waiting import resolve
+from swink.agent.config import AgentResult
 from swink.errors import MisuseError
 from swink.messages import Input
+from swink.messages.checks import check_hook
+from swink.system.aio import resolve
 from swink.teams.flow import Flow, named
 from swink.teams.member import Member, check_members
 from swink.teams.nested import Emit

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.config import AgentResult
-from swink.engine.account import total_cost
+from swink.agent.config import AgentResult
+from swink.agent.engine.account import total_cost
 from swink.messages import AssistantMessage, Cost, StopReason, Text, Usage
 
 

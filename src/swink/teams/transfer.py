@@ -11,15 +11,15 @@ from contextvars import ContextVar
 from typing import Any
 
 from swink.agent import Agent
-from swink.config import AgentResult
-from swink.engine.history import Snapshot
+from swink.agent.config import AgentResult
 from swink.errors import AlreadyRunning, InvalidInput, MisuseError
 from swink.messages import Input
+from swink.messages.history import Snapshot
 from swink.teams.flow import Flow, NestedStream
 from swink.teams.member import check_members, start_over
 from swink.teams.nested import Emit
 from swink.teams.sums import blamed, failed, summed
-from swink.tool import Tool, ToolContext, ToolError, Transfer
+from swink.tools import Tool, ToolContext, ToolError, Transfer
 
 MAX_TRANSFERS = 5
 

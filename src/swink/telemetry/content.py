@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from swink.codec import plain
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -17,7 +16,8 @@ from swink.messages import (
     ToolResult,
     ToolResultMessage,
 )
-from swink.redact import redact_text, redact_value
+from swink.messages.codec import plain
+from swink.messages.redact import redact_text, redact_value
 from swink.stream import LlmContext
 from swink.telemetry.conventions import Attributes, finish_reason
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swink.errors import MisuseError
-from swink.extras import install_command
+from swink.system.extras import install_command
 from swink.telemetry.conventions import METRICS, Attributes, Kind
 from swink.telemetry.recorder import Measurement
 from swink.telemetry.spans import add_exporter, remove_exporter

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from swink.redact import describe_error
+from swink.messages.redact import describe_error
 from swink.telemetry.conventions import ERROR, Attributes, Kind
 
 log = logging.getLogger("swink.telemetry")

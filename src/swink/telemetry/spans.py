@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink import observer
 from swink.errors import AgentError, said
 from swink.messages import (
     AssistantMessage,
@@ -22,9 +21,9 @@ from swink.messages import (
     TurnEndReason,
     Usage,
 )
-from swink.redact import redact_text
-from swink.redact.held import sent_keys
-from swink.stream import Assembly, Done, LlmContext, StreamOptions
+from swink.messages.redact import redact_text
+from swink.messages.redact.held import sent_keys
+from swink.stream import Assembly, Done, LlmContext, StreamOptions, observer
 from swink.telemetry import content, conventions, recorder
 from swink.telemetry.conventions import Attributes
 from swink.telemetry.recorder import Exporter, Measurement, Span, Unseen

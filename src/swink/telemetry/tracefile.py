@@ -16,13 +16,13 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from swink.codec import plain
 from swink.errors import MisuseError
-from swink.filelock import private
+from swink.messages.codec import plain
+from swink.system.filelock import private
+from swink.system.threads import Serial
 from swink.telemetry.conventions import TOKEN_TYPE, TOKENS, Attributes, Kind
 from swink.telemetry.recorder import Measurement
 from swink.telemetry.spans import add_exporter, remove_exporter
-from swink.threads import Serial
 
 log = logging.getLogger("swink.telemetry")
 

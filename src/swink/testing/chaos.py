@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from swink.engine.waiting import closing
 from swink.messages import ModelSpec
 from swink.stream import (
     AssistantMessageEvent,
@@ -14,6 +13,7 @@ from swink.stream import (
     StreamOptions,
     TextDelta,
 )
+from swink.system.aio import closing
 
 
 class ChaosModel:

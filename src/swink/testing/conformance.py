@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from swink.engine.waiting import closing
 from swink.errors import AgentError, ModelError
 from swink.messages import AssistantMessage, LlmMessage, ModelSpec, UserMessage
 from swink.stream import (
@@ -29,6 +28,7 @@ from swink.stream import (
     StreamFn,
     StreamOptions,
 )
+from swink.system.aio import closing
 from swink.testing.problems import error_problems, stream_problems
 from swink.testing.questions import HISTORY, TEXT_PROMPT, TOOL, TOOL_PROMPT, ToolOnOffer
 

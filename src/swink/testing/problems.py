@@ -5,10 +5,10 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from swink.engine.history import violations
 from swink.errors import ErrorKind, StreamError
 from swink.events import AgentEvent
 from swink.messages import ModelSpec, ToolCall
+from swink.messages.history import violations
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, decode_event, encode_event
 
 _KINDS = frozenset(get_args(ErrorKind))

@@ -7,7 +7,6 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from swink.checks import check_list
 from swink.errors import InvalidInput
 from swink.messages import (
     Audio,
@@ -21,6 +20,7 @@ from swink.messages import (
     ToolCall,
     Usage,
 )
+from swink.messages.checks import check_list
 from swink.stream import (
     AssistantMessageEvent,
     BlockWriter,

@@ -24,8 +24,16 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.modelspec import ModelSpec
-from swink.records import CallEnded, CallStarted, Compaction, Label, ModelChange, TurnOpened, UnknownRecord
+from swink.messages.modelspec import ModelSpec
+from swink.messages.records import (
+    CallEnded,
+    CallStarted,
+    Compaction,
+    Label,
+    ModelChange,
+    TurnOpened,
+    UnknownRecord,
+)
 
 BAD_IDS = ("", " ", "a/b", "a\\b", "..", "a..b", "a:b", "a\nb", "a\x00b", "x" * 200)
 GOOD_IDS = ("a", "with space", "Ünïcode-1", "20260101_000000_" + "0" * 32, "x" * 100)

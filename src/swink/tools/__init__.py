@@ -1,26 +1,60 @@
-"""Tools that are safe to give to a model: files, search, a sandboxed shell, web pages, tasks, scripts."""
+"""Tools: typed functions that a model may call; those for coding are imported when first asked for."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from swink.tool import Tool
-from swink.tools.background import Background, Job
-from swink.tools.bash import bash_tools
-from swink.tools.egress import ApproveDomain
-from swink.tools.listing import list_tools
-from swink.tools.process import Limits
-from swink.tools.reading import read_tools
-from swink.tools.sandbox import Level, Sandbox, SandboxUnavailable
-from swink.tools.scripts import BadScript, ScriptTools, script_tools
-from swink.tools.search import search_tools
-from swink.tools.todo import todo_tools
-from swink.tools.webpages import fetch_tools
-from swink.tools.workspace import PathRefused, Workspace
-from swink.tools.writing import write_tools
+from swink.messages import ToolResult
+from swink.messages.pruning import full_text
+from swink.tools.definition import (
+    FINAL_OUTPUT,
+    Tool,
+    as_tool,
+    as_tools,
+    call_off_loop,
+    is_tool_name,
+    tool,
+)
+from swink.tools.schema import copy_json
+from swink.tools.source import GONE, ToolSource, as_offers, offered_tools
+from swink.tools.toolcontext import DepsT, ToolContext
+from swink.tools.toolresult import (
+    InvalidArguments,
+    ToolError,
+    Transfer,
+    as_result,
+    cut_result,
+    failure,
+)
+
+if TYPE_CHECKING:
+    from swink.tools.coding import (
+        Background,
+        BadScript,
+        Job,
+        Level,
+        Limits,
+        PathRefused,
+        Sandbox,
+        SandboxUnavailable,
+        ScriptTools,
+        Workspace,
+        bash_tools,
+        coding_tools,
+        fetch_tools,
+        list_tools,
+        read_tools,
+        script_tools,
+        search_tools,
+        todo_tools,
+        write_tools,
+    )
 
 __all__ = [
+    "FINAL_OUTPUT",
+    "GONE",
     "Background",
     "BadScript",
+    "DepsT",
+    "InvalidArguments",
     "Job",
     "Level",
     "Limits",
@@ -28,61 +62,40 @@ __all__ = [
     "Sandbox",
     "SandboxUnavailable",
     "ScriptTools",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "ToolSource",
+    "Transfer",
     "Workspace",
+    "as_offers",
+    "as_result",
+    "as_tool",
+    "as_tools",
     "bash_tools",
+    "call_off_loop",
     "coding_tools",
+    "copy_json",
+    "cut_result",
+    "failure",
     "fetch_tools",
+    "full_text",
+    "is_tool_name",
     "list_tools",
+    "offered_tools",
     "read_tools",
     "script_tools",
     "search_tools",
     "todo_tools",
+    "tool",
     "write_tools",
 ]
 
 
-def coding_tools(
-    root: str | Path,
-    *,
-    sandbox: Level = "workspace",
-    limits: Limits = Limits(),
-    readable: Sequence[str | Path] = (),
-    hidden: Sequence[str | Path] = (),
-    keep_directory: bool = False,
-    fetch_from: Sequence[str] = (),
-    net: Sequence[str] | None = None,
-    approve_domain: ApproveDomain | None = None,
-    background: Background | None = None,
-) -> list[Tool]:
-    """The tools for working in a directory.
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from swink.tools import coding
 
-    read_file, list_files, find_files, search_text, write_file, edit_file, delete_file, bash, fetch_url, todo.
-
-    `sandbox` is the level bash runs at; where it is not available, bash refuses with the reason and the other
-    tools work. `readable` are paths that commands may read besides the system's, and files with credentials
-    (`.env`, private keys) that tools and commands may read. `hidden` are places that no tool may read, such
-    as a session store. Relative paths are relative to the root. With `keep_directory` a `cd` holds for later
-    commands. `net` names the domains that commands may reach at the level workspace+net, all by default;
-    `approve_domain` is asked about others. `fetch_from` are networks that fetch_url and such commands may
-    reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
-    agent does something else; whoever gives it closes it.
-    """
-    workspace = Workspace(root, hidden, readable=readable)
-    box = Sandbox(
-        workspace.root,
-        sandbox,
-        readable=readable,
-        hidden=hidden,
-        net=net,
-        net_from=fetch_from,
-        approve_domain=approve_domain,
-    )
-    return [
-        *read_tools(workspace),
-        *list_tools(workspace),
-        *search_tools(workspace),
-        *write_tools(workspace),
-        *bash_tools(workspace, box, limits=limits, keep_directory=keep_directory, background=background),
-        *fetch_tools(allowed=fetch_from),
-        *todo_tools(),
-    ]
+    return getattr(coding, name)

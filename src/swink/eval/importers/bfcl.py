@@ -18,7 +18,7 @@ from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
 from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
-from swink.jsondata import encode
+from swink.messages.jsondata import encode
 
 _KINDS = (
     "simple simple_python simple_java simple_javascript java javascript multiple parallel parallel_multiple"

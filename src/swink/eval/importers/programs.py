@@ -19,7 +19,7 @@ from swink.eval.scorers.code import run_python
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import fenced_blocks
 from swink.eval.trajectory import Trajectory
-from swink.tools.sandbox import Level
+from swink.tools.coding.sandbox import Level
 
 _ASK = "Complete this Python function. Answer with the whole function in one Python code block.\n\n"
 _CALLED = re.compile(r"(?<![\w.])(\w+)\(")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from swink.errors import MisuseError
 from swink.eval.case import Case, Place
-from swink.jsondata import decode
+from swink.messages.jsondata import decode
 
 
 class BadRows(MisuseError):

@@ -29,9 +29,9 @@ from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 from swink.messages import AssistantMessage
-from swink.redact import describe_error
-from swink.threads import in_thread
-from swink.tool import Tool, ToolContext
+from swink.messages.redact import describe_error
+from swink.system.threads import in_thread
+from swink.tools import Tool, ToolContext
 
 MAX_TURNS = 30
 _TASKS = ("tasks.json", "tasks.jsonl", "tasks_test.py", "tasks.py")

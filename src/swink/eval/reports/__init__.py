@@ -18,7 +18,7 @@ from swink.eval.reports.outcomes import Outcome, outcomes_of
 from swink.eval.reports.page import write_page
 from swink.eval.result import CaseResult, Manifest, Summary
 from swink.eval.wholefile import write_whole
-from swink.jsondata import encode
+from swink.messages.jsondata import encode
 
 
 def write_reports(

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from swink.eval.reports.figures import dollars, percent, points, seconds
 from swink.eval.reports.outcomes import Outcome
-from swink.transcript.blocks import counted
+from swink.events.transcript.blocks import counted
 
 Change = Literal["broke", "fixed", "same", "new"]
 

@@ -3,12 +3,12 @@
 import shutil
 from collections.abc import Callable, Sequence
 
-from swink.assistant.oneline import shorten, strip_controls, width_of
 from swink.eval.reports.figures import dollars, percent, seconds
 from swink.eval.reports.outcomes import Outcome, outcomes_of
 from swink.eval.result import CaseResult, Summary
-from swink.jsondata import clean
-from swink.transcript.blocks import counted
+from swink.events.transcript.blocks import counted
+from swink.messages.jsondata import clean
+from swink.system.oneline import shorten, strip_controls, width_of
 
 _MOST = 40
 """Cases that a table lists; of more, only those that have not passed."""

@@ -8,13 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from swink.eval.result import CaseResult
-from swink.jsondata import decode, encode
-from swink.memory.exports.clean import clean_message
-from swink.memory.exports.facts import NAMES, STATES, gist_of
-from swink.messages import AssistantMessage, Base64Source, Image, Message, Text, UrlSource
-from swink.records import saved
-from swink.redact import redact_text, redact_value
-from swink.transcript import (
+from swink.events.transcript import (
     Block,
     Compacted,
     Custom,
@@ -27,7 +21,13 @@ from swink.transcript import (
     ToolBlock,
     Transcript,
 )
-from swink.transcript.blocks import json_of
+from swink.events.transcript.blocks import json_of
+from swink.memory.exports.clean import clean_message
+from swink.memory.exports.facts import NAMES, STATES, gist_of
+from swink.messages import AssistantMessage, Base64Source, Image, Message, Text, UrlSource
+from swink.messages.jsondata import decode, encode
+from swink.messages.records import saved
+from swink.messages.redact import redact_text, redact_value
 
 Row = list[Any]
 

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from swink.eval.reports.figures import dollars
 from swink.eval.reports.outcomes import Outcome
 from swink.eval.result import Manifest, Summary
-from swink.redact import redact_text
+from swink.messages.redact import redact_text
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 10_000

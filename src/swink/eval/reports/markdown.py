@@ -9,7 +9,7 @@ from swink.eval.reports.figures import dollars, moment, percent, seconds
 from swink.eval.reports.outcomes import Outcome
 from swink.eval.result import Manifest, Summary
 from swink.memory.exports.markdown import fence
-from swink.redact import redact_text
+from swink.messages.redact import redact_text
 
 _MOST_BAD = 100
 _MOST = 500

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from swink.eval.case import Place
 from swink.eval.result import CaseResult
 from swink.eval.summary import State, cost_of, pass_rate_of, state_of
-from swink.jsondata import clean
-from swink.redact import redact_text
+from swink.messages.jsondata import clean
+from swink.messages.redact import redact_text
 
 _LONGEST = 2_000
 """Characters of a reason."""

@@ -18,8 +18,8 @@ from swink.eval.reports.overview import paired_plot, plots_of
 from swink.eval.reports.pagedata import MOST_CASES, PageData, page_data
 from swink.eval.reports.plots import gauge, shares
 from swink.eval.result import CaseResult, Manifest, Summary
-from swink.jsondata import clean
-from swink.redact import redact_text
+from swink.messages.jsondata import clean
+from swink.messages.redact import redact_text
 
 
 def write_page(

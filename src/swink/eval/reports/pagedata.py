@@ -18,8 +18,8 @@ from swink.eval.reports.outcomes import Outcome, score_of
 from swink.eval.result import CaseResult
 from swink.eval.score import Metric
 from swink.eval.summary import cost_of
-from swink.jsondata import clean, encode
-from swink.redact import redact_text
+from swink.messages.jsondata import clean, encode
+from swink.messages.redact import redact_text
 
 STATES = ("passed", "failed", "error")
 MOST_CASES = 20_000

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swink.engine.waiting import is_async, resolve
 from swink.errors import AgentError, said
 from swink.eval.case import Case
 from swink.eval.score import Metric, Score
@@ -22,10 +21,11 @@ from swink.eval.scorers.registry import (
     registered,
 )
 from swink.eval.trajectory import Trajectory
-from swink.jsondata import clean
-from swink.redact import describe_error, redact_text
+from swink.messages.jsondata import clean
+from swink.messages.redact import describe_error, redact_text
 from swink.stream import StreamFn
-from swink.threads import in_thread
+from swink.system.aio import is_async, resolve
+from swink.system.threads import in_thread
 
 TIMEOUT = 600.0
 """Seconds that a scorer may take, its judges included."""

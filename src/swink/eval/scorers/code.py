@@ -13,16 +13,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.engine.waiting import outlast
 from swink.errors import InvalidInput
 from swink.eval.case import Case
 from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import fenced_blocks
 from swink.eval.trajectory import Trajectory
-from swink.threads import in_thread
-from swink.tools.process import ExitStatus, HeadAndTail, Limits, run
-from swink.tools.sandbox import Level, Sandbox
+from swink.system.aio import outlast
+from swink.system.threads import in_thread
+from swink.tools.coding.process import ExitStatus, HeadAndTail, Limits, run
+from swink.tools.coding.sandbox import Level, Sandbox
 
 TIMEOUT = 10.0
 """Seconds that a program may take."""

@@ -11,8 +11,8 @@ from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.responses import problems_with, score_of
 from swink.eval.scorers.values import equal
 from swink.eval.trajectory import Trajectory
-from swink.jsondata import encode
-from swink.threads import in_thread
+from swink.messages.jsondata import encode
+from swink.system.threads import in_thread
 
 
 @scorer("environment_state", applies=lambda case: case.expected_environment_state is not None)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from swink.eval.case import Case
 from swink.eval.trajectory import Trajectory
-from swink.jsondata import encode
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -15,7 +14,8 @@ from swink.messages import (
     ToolCall,
     ToolResultMessage,
 )
-from swink.redact import redact_text
+from swink.messages.jsondata import encode
+from swink.messages.redact import redact_text
 
 MOST_OF_MESSAGE = 8_000
 MOST_OF_ALL = 120_000

@@ -13,15 +13,15 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from swink.agent import Agent
-from swink.catalog import parse_model
 from swink.errors import AgentError, InvalidInput
 from swink.eval.case import Case
 from swink.eval.score import Score, Verdict
 from swink.eval.scorers.evidence import fenced
 from swink.eval.trajectory import Trajectory
 from swink.messages import ModelSpec
+from swink.models.catalog import parse_model
 from swink.stream import StreamFn
-from swink.threads import in_thread
+from swink.system.threads import in_thread
 
 JudgeModel = str | ModelSpec | tuple[str | ModelSpec, StreamFn]
 """A model, or one with the stream function it is asked through."""

@@ -5,8 +5,8 @@ import re
 from functools import lru_cache
 
 from swink.errors import AgentError, InvalidInput
-from swink.tool import tool
-from swink.workers import run_in_process
+from swink.tools import tool
+from swink.tools.workers import run_in_process
 
 PATIENCE = 10.0
 """Seconds that a pattern may take."""

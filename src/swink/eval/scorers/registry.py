@@ -21,8 +21,8 @@ from swink.errors import InvalidInput, MisuseError
 from swink.eval.case import Case
 from swink.eval.score import Score
 from swink.eval.trajectory import Trajectory
-from swink.loading import load_object
-from swink.redact import describe_error
+from swink.messages.redact import describe_error
+from swink.system.loading import load_object
 
 ON_DEMAND: Mapping[str, str] = {
     "code": "swink.eval.scorers.code:code",

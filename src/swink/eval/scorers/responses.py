@@ -14,9 +14,9 @@ from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.similarity import edit_distance
 from swink.eval.scorers.values import NoJson, equal, likeness, read_json
 from swink.eval.trajectory import Trajectory
-from swink.jsondata import decode, encode
-from swink.schema import Shape
-from swink.threads import in_thread
+from swink.messages.jsondata import decode, encode
+from swink.system.threads import in_thread
+from swink.tools.schema import Shape
 
 LONG, MOST = 4_000, 50_000
 """Characters of which the edit distance is computed in a thread, and not at all."""

@@ -11,8 +11,8 @@ from swink.eval.score import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import contains, equal
 from swink.eval.trajectory import TakenCall, Trajectory
-from swink.jsondata import encode
-from swink.threads import in_thread
+from swink.messages.jsondata import encode
+from swink.system.threads import in_thread
 
 Arguments = Literal["equal", "contain"]
 MANY = 20_000

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from swink.errors import InvalidInput
-from swink.jsondata import is_shallow
+from swink.messages.jsondata import is_shallow
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)(.*)")
 

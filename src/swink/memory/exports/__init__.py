@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar, get_args
 
 from swink.errors import InvalidInput
+from swink.events.transcript import Transcript
 from swink.memory.backend import Stored
 from swink.memory.exports.clean import clean_meta, clean_record
 from swink.memory.exports.document import read_export as read_export
@@ -16,7 +17,7 @@ from swink.memory.exports.markdown import write_markdown
 from swink.memory.exports.page import write_page
 from swink.memory.meta import SessionMeta, grown, new_meta
 from swink.memory.session import Session, SyncSession
-from swink.records import (
+from swink.messages.records import (
     CallEnded,
     CallStarted,
     Compaction,
@@ -31,7 +32,6 @@ from swink.records import (
     TurnOpened,
     saved,
 )
-from swink.transcript import Transcript
 
 ExportFormat = Literal["json", "md", "html"]
 EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)

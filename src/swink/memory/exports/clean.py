@@ -7,7 +7,6 @@ import msgspec
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
-from swink.jsondata import decode, encode
 from swink.memory.meta import SessionMeta
 from swink.messages import (
     AssistantMessage,
@@ -26,8 +25,9 @@ from swink.messages import (
     UrlSource,
     UserMessage,
 )
-from swink.readonly import freeze
-from swink.records import (
+from swink.messages.jsondata import decode, encode
+from swink.messages.readonly import freeze
+from swink.messages.records import (
     CallEnded,
     Compaction,
     CustomSaved,
@@ -42,7 +42,7 @@ from swink.records import (
     TurnOpened,
     UnknownRecord,
 )
-from swink.redact import MARK, redact_text, redact_value, secret_spans
+from swink.messages.redact import MARK, redact_text, redact_value, secret_spans
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from swink.checks import check_type
 from swink.errors import InvalidInput
-from swink.jsondata import encode
 from swink.memory.backend import Stored
 from swink.memory.meta import SessionMeta
-from swink.records import Record, decode_record, encode_record
+from swink.messages.checks import check_type
+from swink.messages.jsondata import encode
+from swink.messages.records import Record, decode_record, encode_record
 
 FORMAT = "swink-session"
 VERSION = 1

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from swink.events.transcript import Block, PromptBlock, ReplyBlock, ToolBlock, Totals
 from swink.memory.meta import SessionMeta, title_of
-from swink.transcript import Block, PromptBlock, ReplyBlock, ToolBlock, Totals
 
 _TELLING = ("path", "file_path", "command", "pattern", "query", "url", "task", "name")
 """Arguments that tell best what a call is about, the best first."""

@@ -4,9 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
-from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, gist_of
-from swink.messages import Base64Source, Image, UrlSource
-from swink.transcript import (
+from swink.events.transcript import (
     Block,
     Compacted,
     Custom,
@@ -17,7 +15,9 @@ from swink.transcript import (
     ThinkingBlock,
     ToolBlock,
 )
-from swink.transcript.blocks import counted, json_of
+from swink.events.transcript.blocks import counted, json_of
+from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, gist_of
+from swink.messages import Base64Source, Image, UrlSource
 
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")

@@ -8,11 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from swink.memory.exports.code import Piece, highlight_lines, render_line
-from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, date_of, gist_of
-from swink.memory.exports.prose import code_block, link, render
-from swink.messages import Base64Source, Image, UrlSource
-from swink.transcript import (
+from swink.events.transcript import (
     Block,
     Compacted,
     Custom,
@@ -27,8 +23,12 @@ from swink.transcript import (
     ThinkingBlock,
     ToolBlock,
 )
-from swink.transcript.blocks import json_of
-from swink.transcript.diffs import changed_words
+from swink.events.transcript.blocks import json_of
+from swink.events.transcript.diffs import changed_words
+from swink.memory.exports.code import Piece, highlight_lines, render_line
+from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, date_of, gist_of
+from swink.memory.exports.prose import code_block, link, render
+from swink.messages import Base64Source, Image, UrlSource
 
 _SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"})
 _LONG = 4

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from swink.hosted import McpConnector
 from swink.messages import ModelSpec
+from swink.messages.providertools import McpConnector
 from swink.providers.adapter import Ask
 from swink.providers.anthropic.conversation import ClaudeConversation
 from swink.providers.anthropic.hosted import MCP_BETA, hosted_tools

@@ -6,8 +6,15 @@ from typing import Any
 import msgspec
 
 from swink.errors import StreamError
-from swink.hosted import CodeExecution, HostedTool, McpConnector, ProviderTool, WebFetch, WebSearch
-from swink.redact.held import hold
+from swink.messages.providertools import (
+    CodeExecution,
+    HostedTool,
+    McpConnector,
+    ProviderTool,
+    WebFetch,
+    WebSearch,
+)
+from swink.messages.redact.held import hold
 
 CONTAINER = "container"
 """The type under which a reply keeps the container that its code ran in; it is no content of the API's."""

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Awaitable, Callable
 
-from swink.engine.waiting import resolve
 from swink.errors import MissingKey
 from swink.providers.azure.entra import AUTHORITY, ClientCredentials
 from swink.providers.endpoint import Endpoint, digest_of
 from swink.providers.http import HttpClient, client_for, timeout_for
 from swink.stream import StreamOptions, Timeout
+from swink.system.aio import resolve
 
 TokenProvider = Callable[[], str | Awaitable[str]]
 _VARIABLES = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_OPENAI_AD_TOKEN")

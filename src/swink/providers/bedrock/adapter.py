@@ -5,16 +5,16 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
-from swink.engine.waiting import resolve
 from swink.errors import MissingKey, StreamError
-from swink.hosts import is_private
-from swink.keys.accounts import ACCOUNTS
+from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.adapter import Adapter, Ask
 from swink.providers.bedrock.config import find_credentials, find_region
 from swink.providers.bedrock.sigv4 import Credentials, sign_headers
 from swink.providers.bedrock.wire import Converse
 from swink.providers.endpoint import Endpoint, check_base_url, digest_of, segment
 from swink.stream import StreamOptions
+from swink.stream.urls import is_private
+from swink.system.aio import resolve
 
 FindCredentials = Callable[[], Credentials | Awaitable[Credentials]]
 

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from swink.errors import StreamError
-from swink.hosted import CodeExecution, HostedTool, ProviderTool, WebSearch
 from swink.messages import ModelSpec
+from swink.messages.providertools import CodeExecution, HostedTool, ProviderTool, WebSearch
 from swink.providers.adapter import Ask
 from swink.providers.bedrock.conversation import ConverseConversation
 from swink.providers.claude import (

@@ -10,8 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from swink.errors import StreamError
-from swink.hosted import CodeExecution, HostedTool, Location, ProviderTool, WebFetch, WebSearch
 from swink.messages import ModelSpec
+from swink.messages.providertools import (
+    CodeExecution,
+    HostedTool,
+    Location,
+    ProviderTool,
+    WebFetch,
+    WebSearch,
+)
 from swink.providers.chat.dialect import Dialect
 from swink.providers.notices import Notices
 

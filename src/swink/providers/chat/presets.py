@@ -1,4 +1,4 @@
-"""The dialects of well-known servers; `swink.keys.accounts` has their addresses and keys."""
+"""The dialects of well-known servers; `swink.models.keys.accounts` has their addresses and keys."""
 
 from msgspec.structs import replace
 

@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from swink.catalog import SERVICE_TIER
 from swink.messages import Cost, Usage
+from swink.models.catalog import SERVICE_TIER
 
 TICKS_PER_DOLLAR = 10**10
 _CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")

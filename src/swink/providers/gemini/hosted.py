@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from swink.errors import StreamError
-from swink.hosted import (
+from swink.messages import ModelSpec
+from swink.messages.providertools import (
     CodeExecution,
     FileSearch,
     HostedTool,
@@ -13,10 +14,9 @@ from swink.hosted import (
     WebFetch,
     WebSearch,
 )
-from swink.messages import ModelSpec
+from swink.messages.redact.held import hold
 from swink.providers.gemini.conversation import gemini_version, is_third
 from swink.providers.notices import Notices
-from swink.redact.held import hold
 
 Place = Literal["gemini", "vertex"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from swink.errors import MisuseError
-from swink.keys.accounts import ACCOUNTS
+from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.adapter import LOCAL, Adapter
 from swink.providers.endpoint import Endpoint, check_base_url
 from swink.providers.ollama.wire import OllamaChat

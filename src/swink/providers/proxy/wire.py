@@ -21,9 +21,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct, field
 
-from swink.codec import plain
 from swink.errors import StreamError
-from swink.hosted import FileSearch, HostedTool, ProviderTool
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -40,6 +38,8 @@ from swink.messages import (
     UrlSource,
     Usage,
 )
+from swink.messages.codec import plain
+from swink.messages.providertools import FileSearch, HostedTool, ProviderTool
 from swink.stream import (
     UNREPORTED,
     AssistantMessageEvent,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from swink.hosted import HostedTool, WebSearch
 from swink.messages import ModelSpec
+from swink.messages.providertools import HostedTool, WebSearch
 from swink.providers.adapter import Ask
 from swink.providers.convert import cache_key, input_schema
 from swink.providers.efforts import asked_level, gpt_version, nearest, refuse, refuse_budget

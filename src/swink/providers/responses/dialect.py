@@ -6,7 +6,8 @@ from typing import Any
 from msgspec import Struct
 
 from swink.errors import StreamError
-from swink.hosted import (
+from swink.messages import ModelSpec
+from swink.messages.providertools import (
     CodeExecution,
     FileSearch,
     HostedTool,
@@ -15,9 +16,8 @@ from swink.hosted import (
     ProviderTool,
     WebSearch,
 )
-from swink.messages import ModelSpec
+from swink.messages.redact.held import hold
 from swink.providers.efforts import grok_efforts, is_openai_name, is_reasoning_model, openai_efforts
-from swink.redact.held import hold
 
 _Say = Callable[[Any], dict[str, Any]]
 

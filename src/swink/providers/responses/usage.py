@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from swink.catalog import SERVICE_TIER
 from swink.messages import Usage
+from swink.models.catalog import SERVICE_TIER
 from swink.providers.chat.usage import count
 
 _USES = {

@@ -16,8 +16,8 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from swink.errors import MissingKey, MisuseError, StreamError
-from swink.keys.accounts import ACCOUNTS
 from swink.messages import ModelSpec
+from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.adapter import Adapter, Ask, Wire
 from swink.providers.anthropic.wire import Messages
 from swink.providers.endpoint import endpoint, segment

@@ -17,7 +17,7 @@ from typing import Any
 from swink.errors import AuthError, MissingKey, ModelError, NetworkError
 from swink.providers.echoes import shown
 from swink.providers.tokens import EARLY_SECONDS, Token, TokenCache
-from swink.threads import in_thread
+from swink.system.threads import in_thread
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -104,7 +104,7 @@ def google_auth() -> Any:
     try:
         return import_module("google.auth")
     except ImportError as error:
-        from swink.extras import install_command  # it takes 20 ms to import
+        from swink.system.extras import install_command  # it takes 20 ms to import
 
         raise MissingKey(
             "vertex needs google-auth, unless api_key= is given; "

@@ -1,0 +1,3 @@
+"""The agent: its configuration, its runs, what they are recorded in."""
+
+from swink.agent.agent import Agent as Agent

@@ -1,0 +1,381 @@
+"""Configuration of the loop, the context it works on, and the result it gives."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, Protocol, TypedDict, cast, get_args
+
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
+from typing_extensions import TypeVar
+
+from swink.agent.context.compaction import Transform, as_transformers
+from swink.agent.context.prefixguard import Sent
+from swink.agent.context.windows import SlidingWindow, in_order
+from swink.agent.policy import Answer, Approve, Policy
+from swink.agent.retry import ExponentialBackoff, RetryStrategy
+from swink.errors import (
+    AgentError,
+    AuthError,
+    InvalidInput,
+    StructuredOutputFailed,
+    error_for,
+)
+from swink.events import final_text
+from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
+from swink.messages.checks import check_hook, check_list, check_positive, check_type, check_word
+from swink.messages.jsondata import copy_data
+from swink.messages.providertools import HostedTool, check_hosted
+from swink.messages.records import PendingApproval, Record
+from swink.models import catalog
+from swink.stream import StreamFn, StreamOptions, asked_through
+from swink.stream.urls import origin_of
+from swink.tools import Tool, ToolSource
+
+T = TypeVar("T", default=Any)
+Model = str | ModelSpec
+Route = tuple[ModelSpec, StreamFn]
+"""A model, and the stream function that asks it."""
+ApprovalMode = Literal["on", "smart", "off"]
+QueueMode = Literal["one_at_a_time", "all"]
+APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
+Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]
+ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
+_EXECUTIONS = ("concurrent", "sequential", "priority")
+Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
+
+
+Validate = Callable[[T], T | Awaitable[T | None] | None]
+
+
+class PlainSession(Protocol):
+    """Where messages are kept: `append` is one durable transaction."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation."""
+        ...
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The session state that an agent begins with."""
+        ...
+
+    def append(self, messages: Sequence[Message]) -> Awaitable[None] | None:
+        """Add messages; async, or plain and then called in a thread."""
+        ...
+
+
+class Session(PlainSession, Protocol):
+    """Where all of an agent is kept: with a `conversation`, it is taken up again as it was."""
+
+    def append(
+        self,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        records: Sequence[Record] = (),
+    ) -> Awaitable[None] | None:
+        """Add messages, the whole state if it has changed, and records, in one transaction."""
+        ...
+
+
+class RunOptions(TypedDict, Generic[T], total=False):
+    """What one run may be given besides its input and the type of its output."""
+
+    validate: Validate[T] | None
+    max_output_retries: int
+    deadline: float | None
+    deps: Any
+    policies: Sequence[Policy]
+    approvals: Mapping[str, Answer] | None
+
+
+class KeyOwner(Struct, frozen=True):
+    """Whom an API key was given for: a provider, at the address that its stream function names."""
+
+    provider: str
+    origin: str | None = None
+
+    @classmethod
+    def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
+        """Who gets the key when this model is asked through this stream function."""
+        provider = _SAME_ACCOUNT.get(model.provider, model.provider)
+        return cls(provider, origin_of(getattr(stream_fn, "base_url", None)))
+
+    def is_also(self, other: "KeyOwner") -> bool:
+        """Whether a key given for one may go to the other; an unknown address does not tell them apart."""
+        same_address = self.origin == other.origin or None in (self.origin, other.origin)
+        return self.provider == other.provider and same_address
+
+
+_SAME_ACCOUNT = {"openai-responses": "openai", "azure-responses": "azure", "xai-responses": "xai"}
+
+
+class PromptContext(Struct, frozen=True):
+    """What a function that writes the system prompt is given."""
+
+    deps: Any
+    state: Mapping[str, Any]
+    messages: Sequence[Message]
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("state", self.state), ("messages", self.messages)]
+
+    def __repr__(self) -> str:
+        return f"PromptContext(state={self.state!r}, messages={self.messages!r})"
+
+
+SystemPrompt = str | Callable[[PromptContext], str | Awaitable[str]]
+
+
+class AgentContext(Struct):
+    """What a conversation consists of. A running loop reads it at every turn, so changes act at the next."""
+
+    system_prompt: SystemPrompt = ""
+    """A text, or a function that is asked for it at the start of each run."""
+    messages: Sequence[Message] = ()
+    tools: Sequence[Tool | ToolSource] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.system_prompt, str) and not callable(self.system_prompt):
+            kind = type(self.system_prompt).__name__
+            raise InvalidInput(f"system_prompt is a str or a function that returns one, not {kind}")
+
+
+class AgentLoopConfig(Struct, kw_only=True):
+    """How the loop works. A running loop takes it once per turn, so a change takes effect at the next."""
+
+    model: Model
+    stream_fn: StreamFn | None = None
+    """Asks every model, except those of a provider registered beside it; without one, the catalog's does."""
+    options: StreamOptions = StreamOptions()
+    retry: RetryStrategy = ExponentialBackoff()
+    fallbacks: Sequence[Model | tuple[Model, StreamFn]] = ()
+    policies: Sequence[Policy] = ()
+    approve: Approve | None = None
+    approval_mode: ApprovalMode = "smart"
+    transform_context: Transform = field(default_factory=SlidingWindow)
+    """"window", "prune", "summary", a function, or a list of those; functions once it is made."""
+    convert_to_llm: Callable[[Message], LlmMessage | None] | None = None
+    """Per message, None to leave it out; without one, custom messages are left out."""
+    get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
+    get_steering: Poll | None = None
+    get_follow_up: Poll | None = None
+    peek_steering: Callable[[], bool] | None = None
+    """Whether steering waits, without taking it; without a peek, it is polled and held until delivered."""
+    tool_execution: ToolExecution = "concurrent"
+    tool_timeout: float | None = None
+    hosted: Sequence[HostedTool] = ()
+    """Tools that the provider runs itself."""
+    price: Callable[[ModelSpec], Price | None] | None = catalog.price_of
+    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    deps: Any = None
+    """The application's own objects, for tools (`ctx.deps`) and the system prompt; never saved or sent."""
+    save: Callable[[Sequence[Message]], Awaitable[None] | None] | None = None
+    """Called with each turn's messages once they are final."""
+    key_owner: KeyOwner | None = None
+    """Whom the `api_key` and `headers` of the options were given for; nobody else gets them. By default model
+    and stream_fn."""
+    own_provider: str | None = None
+    """Whom `stream_fn` was given for: it asks this provider even if the provider is registered."""
+    made: dict[str, tuple[Any, StreamFn]] = field(default_factory=dict[str, tuple[Any, StreamFn]])
+    """Stream functions that the catalog made, by provider."""
+    warned: set[str] = field(default_factory=set[str])
+    """What was told once, and is not told again."""
+    sent: Sent = field(default_factory=Sent)
+    """The last request, and how far estimates of its size are off."""
+
+    def __post_init__(self) -> None:
+        self.own_provider = self.own_provider or self.spec.provider
+        check_type("options", self.options, StreamOptions)
+        check_type("state", self.state, dict)
+        check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
+        if not callable(self.tool_execution):
+            check_word(
+                "tool_execution", self.tool_execution, _EXECUTIONS, " or a function that groups the calls"
+            )
+        if isinstance(self.retry, type) or not (
+            hasattr(self.retry, "should_retry") and hasattr(self.retry, "delay")
+        ):
+            raise InvalidInput(
+                f"retry is a strategy such as ExponentialBackoff(max_attempts=5), not {self.retry!r}"
+            )
+        if self.policies != ():
+            check_policies(self.policies)
+        if self.tool_timeout is not None:
+            check_positive("tool_timeout", self.tool_timeout)
+        if self.hosted != ():
+            self.hosted = check_hosted(self.hosted)
+        for name in ("stream_fn", "approve", "convert_to_llm", "get_api_key"):
+            if (hook := getattr(self, name)) is not None:
+                check_hook(name, hook)
+        self.transform_context = as_transformers(self.transform_context)
+        for function in in_order(self.transform_context):
+            if isinstance(function, type):
+                name = function.__name__
+                raise InvalidInput(f"transform_context: {name} is a class; write {name}(...)")
+            check_hook("transform_context", function)
+        route, *fallbacks = self.routes()
+        for _, function in (route, *fallbacks):
+            if isinstance(function, type) and not hasattr(function, "__anext__"):
+                raise InvalidInput(f"{function.__name__} is a class; write {function.__name__}(...)")
+        for model, stream_fn in fallbacks:
+            check_hook(f"the stream function of {model}", stream_fn)
+        if self.key_owner is None:
+            self.key_owner = KeyOwner.of(*route)
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("model", self.model), ("options", self.options)]  # never the dependencies
+
+    def __repr__(self) -> str:
+        return f"AgentLoopConfig(model={self.model!r}, options={self.options!r})"
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model, with what the catalog knows of it if it was given by its name."""
+        return catalog.parse_model(self.model)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Whom a turn may ask, and how: the model, then its fallbacks."""
+        fallbacks = check_list("fallbacks", self.fallbacks, "models") if self.fallbacks else ()
+        return (self.route_to(self.model), *[self._fallback(item) for item in fallbacks])
+
+    def route_to(self, model: Model) -> Route:
+        """The model, and what asks it: the stream function given, or the one registered or in the catalog."""
+        spec = catalog.parse_model(model)
+        provider, own = spec.provider, self.stream_fn
+        make = catalog.registered(provider)
+        if own is not None and (make is None or provider == self.own_provider):
+            return spec, asked_through(own)
+        made = self.made.get(provider)
+        if made is None or made[0] is not make:
+            made = self.made[provider] = make, catalog.stream_fn_for(spec)
+        return spec, asked_through(made[1])
+
+    def _fallback(self, item: Model | tuple[Model, StreamFn]) -> Route:
+        if not isinstance(item, tuple):
+            return self.route_to(item)
+        if len(item) != 2:
+            raise InvalidInput("fallbacks are models, or pairs of a model and its stream function")
+        return catalog.parse_model(item[0]), asked_through(item[1])
+
+    def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
+        """Whether the key in the options was given for somebody else than who is asked here."""
+        return self.options.api_key is not None and not self._is_for(model, stream_fn)
+
+    def options_for(self, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
+        """The options for this model: a key and headers that were given for another provider are left out."""
+        options = self.options
+        if (options.api_key is None and not options.headers) or self._is_for(model, stream_fn):
+            return options
+        return replace(options, api_key=None, headers={})
+
+    def _is_for(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
+        owner = self.key_owner
+        return owner is not None and owner.is_also(KeyOwner.of(model, stream_fn))
+
+    def check_key(self) -> None:
+        """Raise `MissingKey` if it is already clear that there is no key to send."""
+        model, stream_fn = self.route_to(self.model)
+        check: Callable[[StreamOptions], None] | None = getattr(stream_fn, "check_key", None)
+        if check is None or self.get_api_key is not None:
+            return
+        try:
+            check(self.options_for(model, stream_fn))
+        except AuthError as error:
+            if not self.withholds_key(model, stream_fn):
+                raise
+            raise self.explain_withheld(error, model) from None
+
+    def explain_withheld(self, error: AuthError, model: ModelSpec) -> AuthError:
+        """The error with the hint that there is a key, given for somebody else."""
+        given = self.key_owner.provider if self.key_owner else "another model"
+        hint = f"the api_key in the options was given for {given} and is not sent to {model}"
+        text = f"{error.message}; {hint}: get_api_key= can give each provider its own"
+        explained = type(error)(text, model=error.model)
+        explained.__cause__ = error.__cause__
+        return explained
+
+
+class AgentResult(Struct, Generic[T], frozen=True, eq=False):
+    """What a run came to. A model failure is a result with `stop_reason="error"`, not an exception."""
+
+    messages: tuple[Message, ...]
+    stop_reason: StopReason = "stop"
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    reason: str | None = None
+    """Why a policy, a deadline or a pause ended the run."""
+    exception: AgentError | None = None
+    """The error itself, whose `__cause__` is what a stream function or a server raised."""
+    value: T | UnsetType | None = None
+    """The output; UNSET if one was asked for and there is none."""
+    pending: tuple[PendingApproval, ...] = ()
+    """The calls that wait for somebody's word, if the run ended with `reason="approval"`."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        fields = [name for name in self.__struct_fields__ if name != "exception"]
+        return all(getattr(self, name) == getattr(other, name) for name in fields)
+
+    def __hash__(self) -> int:
+        return hash((self.messages, self.stop_reason, self.error, self.reason))
+
+    @property
+    def text(self) -> str:
+        """The last assistant text."""
+        return final_text(self.messages)
+
+    @property
+    def output(self) -> T:
+        """The value of the type asked for; if there is none, this raises the run's error."""
+        if self.value is UNSET:
+            self.raise_for_error()
+            raise StructuredOutputFailed(
+                0, f"the run ended before there was one ({self.reason or self.stop_reason})"
+            )
+        return cast(T, self.value)
+
+    def raise_for_error(self) -> "AgentResult[T]":
+        """The result itself, unless the run failed or was aborted: then its error is raised."""
+        if self.stop_reason not in ("error", "aborted"):
+            return self
+        raise self.exception or error_for(self.error_kind, self.error or self.reason or self.stop_reason)
+
+
+def check_session(session: PlainSession) -> None:
+    """Refuse what is no session, or only the class of one."""
+    if (
+        isinstance(session, type)
+        or not callable(getattr(session, "append", None))
+        or not (hasattr(session, "messages") and hasattr(session, "state"))
+    ):
+        kind = f"the class {session.__name__}" if isinstance(session, type) else type(session).__name__
+        raise InvalidInput(
+            "session is what `await store.create()` or `await store.open(id)` gives, or an object of yours "
+            f"with messages, state and an async append(messages), not {kind}"
+        )
+
+
+def as_state(saved: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A state of one's own: a JSON copy of the saved one and what is given for this agent."""
+    if given is None and saved == {}:
+        return {}
+    if not isinstance(saved, Mapping) or not isinstance(given, Mapping | None):
+        wrong = given if isinstance(saved, Mapping) else saved
+        raise InvalidInput(f"state is a dict of JSON data, not {type(wrong).__name__}")
+    try:
+        return copy_data({**saved, **(given or {})})
+    except Exception as error:
+        # What is no JSON, and whatever a foreign `model_dump` raises.
+        raise InvalidInput(f"state is a dict of JSON data ({error}); pass other objects as deps=") from error
+
+
+def check_policies(policies: Sequence[Policy]) -> None:
+    """Refuse what is not a policy, such as the class of one."""
+    for policy in check_list("policies", policies, "policy objects"):
+        if not isinstance(policy, Policy):
+            made = f"{policy.__name__}(...)" if isinstance(policy, type) else "a Policy"
+            raise InvalidInput(f"policies holds policy objects: write {made} instead of {policy!r}")

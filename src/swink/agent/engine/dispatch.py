@@ -1,0 +1,405 @@
+"""One batch of tool calls: policies → approval → grouping → validation → run, with a result for every call.
+
+Calls of a group run concurrently, each in a task of its own, so that one that ignores cancellation can be
+abandoned. A call is settled exactly once, by whoever comes first: its own end, a timeout, a steering
+interrupt, or an abort.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from swink.agent.config import Partition
+from swink.agent.engine.approval import ask_approval, needs_approval
+from swink.agent.engine.ledger import Call, CallContext, Ledger
+from swink.agent.engine.run import End, Run
+from swink.agent.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
+from swink.errors import InvalidInput, said
+from swink.events import ToolExecutionStart
+from swink.messages import Text, ToolCall, ToolResult, TurnEndReason, clean
+from swink.messages.jsondata import DEEPEST
+from swink.messages.readonly import freeze
+from swink.messages.records import PendingApproval
+from swink.messages.redact import describe_error, describe_traceback
+from swink.stream import observer
+from swink.system.aio import call_later, resolve
+from swink.tools import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
+from swink.tools.workers import GRACE, Abandoned
+
+log = logging.getLogger("swink.tool")
+
+INCOMPLETE = "error: tool call was incomplete due to max tokens reached"
+STEERED = "tool call cancelled: user requested steering interrupt"
+TRANSFERRED = "tool call not run: the conversation was handed over before"
+ABORTED = "tool call cancelled: the run was aborted"
+REWRITES = 8
+"""Rounds in which policies may rewrite one call's arguments."""
+
+
+class Outcome(Struct, frozen=True):
+    """How a turn's calls ended, and with them the run, if a policy stopped it or a tool transferred it."""
+
+    reason: TurnEndReason = "tools_executed"
+    end: End | None = None
+
+
+async def run_batch(run: Run) -> Outcome:
+    """Settle every call of the turn's reply."""
+    ledger = run.ledger
+    for call in ledger.calls:
+        if call.call.partial_json is not None:
+            ledger.settle(call, failure(_unparsed(call.call, ledger)))
+    if run.slots.pre_dispatch:
+        for call in _open(ledger):
+            stopped = await _ask_policies(run, call)
+            if stopped is not None:
+                return stopped
+    deferred = False
+    if run.config.approval_mode != "off":
+        for call in ledger.calls:
+            if needs_approval(run, call):
+                stopped = await _ask_person(run, call)
+                if stopped is not None:
+                    return stopped
+                deferred = deferred or call.pending is not None
+    batch = _Batch(run)
+    for group in _groups(run, _open(ledger)):
+        await batch.run_group([call for call in group if call.pending is None] if deferred else group)
+        if not batch.steered and _open(ledger):
+            batch.steered = await _steering_waits(run)
+        if batch.steered or batch.transfer is not None:
+            for call in _open(ledger):
+                ledger.settle(call, failure(STEERED if batch.steered else TRANSFERRED))
+            break
+        if deferred and any(call.pending is not None for call in group):
+            return await _wait_for_approval(run)
+    if batch.transfer is not None:
+        return Outcome("transfer", End("transfer", batch.transfer.to))
+    return Outcome("steering_interrupt" if batch.steered else "tools_executed")
+
+
+async def _wait_for_approval(run: Run) -> Outcome:
+    """End the run here: some calls wait for somebody's word, and later groups wait for these."""
+    if run.journal is not None:
+        waiting = [call.pending for call in run.ledger.calls]
+        await run.journal.wait_for([pending for pending in waiting if pending is not None])
+    elif run.saver is not None:
+        log.warning(
+            "the session keeps messages alone, so calls that wait for approval are lost with this process; "
+            "use a session of a store, or one whose append takes state and records"
+        )
+    return Outcome("approval", End(reason="approval"))
+
+
+async def _ask_policies(run: Run, call: Call) -> Outcome | None:
+    """Pre-dispatch policies over one call, asked again after a rewrite, so that no policy is bypassed."""
+    for _ in range(REWRITES):
+        before = call.arguments
+        outcome = await _ask_each(run, call)
+        if outcome is not None or call.result is not None or call.arguments == before:
+            return outcome
+    text = f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"
+    run.ledger.settle(call, failure(text))
+    return None
+
+
+async def _ask_each(run: Run, call: Call) -> Outcome | None:
+    """One round; a stop settles every call still open."""
+    ledger = run.ledger
+    for policy in run.slots.pre_dispatch:
+        verdict = await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call))
+        run.check()
+        match verdict:
+            case Inject(messages):
+                ledger.append(messages, by_policy=True)
+            case Stop(reason) as stop:
+                for waiting in _open(ledger):
+                    ledger.settle(waiting, failure(f"tool call not run: {reason}"))
+                return Outcome(end=End.by(stop))
+            case Skip(text):
+                ledger.settle(call, failure(text))
+                return None
+            case Rewrite(arguments):
+                if not _take_arguments(run, call, arguments):
+                    return None
+            case _:
+                pass
+    return None
+
+
+async def _ask_person(run: Run, call: Call) -> Outcome | None:
+    """Ask for approval, and again where policies rewrite what was approved: what runs is what was seen."""
+    for _ in range(REWRITES):
+        if call.result is not None or not needs_approval(run, call):
+            return None
+        verdict = await ask_approval(run, call)
+        if isinstance(verdict, PendingApproval):
+            call.pending = verdict
+            return None
+        call.pending = None
+        if isinstance(verdict, Rejected):
+            reason = f": {verdict.reason}" if verdict.reason else " by the user"
+            run.ledger.settle(call, failure(f"tool call rejected{reason}"))
+            return None
+        call.note = verdict.note
+        if verdict.arguments is None:
+            return None
+        if not _take_arguments(run, call, verdict.arguments):
+            return None
+        approved = call.arguments
+        stopped = await _ask_policies(run, call)
+        if stopped is not None or call.arguments == approved:
+            return stopped
+    text = f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds"
+    run.ledger.settle(call, failure(text))
+    return None
+
+
+def _take_arguments(run: Run, call: Call, arguments: dict[str, Any]) -> bool:
+    """Let a call run with other arguments; one with arguments that are no JSON is settled instead."""
+    try:
+        call.arguments = freeze(arguments, "the rewritten arguments")
+    except InvalidInput as error:
+        log.error("tool %r is not run: %s", call.call.name, error)
+        run.ledger.settle(call, failure(f"tool call not run: {error}"))
+        return False
+    return True
+
+
+class _Batch:
+    """The calls in flight."""
+
+    __slots__ = ("_asking", "_done", "_ledger", "_left", "_loop", "run", "steered", "transfer")
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.steered = False
+        self.transfer: Transfer | None = None
+        self._ledger = run.ledger
+        self._loop = run.life.loop
+        self._asking = 0
+        self._left = 0
+        self._done: asyncio.Future[None]
+
+    async def run_group(self, group: Sequence[Call]) -> None:
+        """Run calls concurrently and wait until each is settled."""
+        self.run.check()
+        ready = [call for call in group if self._prepare(call)]
+        if not ready:
+            return
+        if self.run.journal is not None:
+            await self.run.journal.begin(ready)
+            self.run.check()
+        self._left = len(ready)
+        self._done = self._loop.create_future()
+        for call in ready:
+            call.settled = self._count_down
+        for call in ready:
+            if self.steered:  # by a call that an eager task factory has run already
+                self._ledger.settle(call, failure(STEERED))
+            else:
+                self._start(call)
+        try:
+            await self._done
+        except GeneratorExit:
+            raise  # the event loop is gone; there is nothing left to wait with
+        except BaseException:
+            await self._end_all(ready)
+            raise
+
+    def _prepare(self, call: Call) -> bool:
+        """Make the arguments what the tool takes; a call that cannot start is settled here."""
+        if call.tool is None:
+            known = ", ".join(tool.name for tool in self.run.tools) or "none"
+            text = f"error: there is no tool named {call.call.name!r}; available: {known}"
+            self._ledger.settle(call, failure(text))
+            return False
+        try:
+            call.prepared = call.tool.prepare(call.arguments)
+            return True
+        except InvalidArguments as error:
+            text = "error: invalid arguments:\n" + "\n".join(f"- {problem}" for problem in error.problems)
+        except Exception as error:
+            # Types of the tool's own are built here; what they raise is the model's to see, too.
+            text = f"error: invalid arguments: {describe_error(error)}"
+        self._ledger.settle(call, failure(text))
+        return False
+
+    def _start(self, call: Call) -> None:
+        """Announce a call and let it run, within its time."""
+        tool, run = call.tool, self.run
+        assert tool is not None
+        call.context = CallContext(self._ledger, call, run.config.state, run.deps)
+        timeout = tool.timeout if tool.timeout is not None else run.config.tool_timeout
+        if timeout is not None:
+            why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
+            call.timer = call_later(self._loop, timeout, self._end, call, why)
+        self._ledger.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
+        variables = None
+        if observer.current is not None:
+            call.observed = observer.current.call(call.call, call.arguments, tool.description)
+            variables = call.observed.context
+        call.task = self._loop.create_task(self._run_call(call), name=tool.name, context=variables)
+
+    async def _run_call(self, call: Call) -> None:
+        """Run one call and settle it, whatever it does; then see whether steering came meanwhile."""
+        tool, context = call.tool, call.context
+        assert tool is not None
+        assert context is not None
+        call.running = True
+        try:
+            try:
+                value = await tool.body(call.call.id, call.prepared, context)
+                result = as_result(value)
+                if isinstance(value, Transfer) and call.result is None:
+                    self.transfer = value
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as error:
+                # A tool is somebody else's code: what it raises goes to the model, and must not end the run.
+                result = _result_of(error, call)
+            self._ledger.settle(call, cut_result(result, tool.max_result))
+            if self._left and not self.steered:
+                await self._look_for_steering()
+        except BaseException as error:
+            # Only a steering provider or a subscriber raises here, and the batch must not hang.
+            if not self._done.done() and not self._loop.is_closed():
+                self._done.set_exception(error)
+
+    async def _look_for_steering(self) -> None:
+        """Cancel the other calls if steering waits; the batch is not over while a provider is being asked."""
+        self._asking += 1
+        try:
+            if not await _steering_waits(self.run):
+                return
+            self.steered = True
+            for other in self._ledger.calls:
+                self._end(other, STEERED)
+        except Exception as error:
+            # A steering provider is somebody else's code, and its failure ends the run.
+            if not self._done.done():
+                self._done.set_exception(error)
+        finally:
+            self._asking -= 1
+            self._finish_if_done()
+
+    async def _end_all(self, ready: Sequence[Call]) -> None:
+        """An abort: every call gets its grace, then its result."""
+        self._done = self._loop.create_future()
+        for call in ready:
+            self._end(call, ABORTED)
+            if call.result is not None and call.task is not None:
+                call.task.cancel()  # it may still be asking for steering
+        if self._left:
+            await self._done
+
+    def _end(self, call: Call, why: str) -> None:
+        """Cancel a running call; past its grace it is abandoned."""
+        if call.result is not None or call.task is None or call.why:
+            return
+        call.why = why
+        if call.context is not None:
+            call.context.cancel()
+        call.task.cancel()
+        if call.running:
+            abandoned = failure(f"{why}; tool abandoned: {Abandoned.__doc__}")
+            self._loop.call_later(GRACE * 1.5, self._ledger.settle, call, abandoned)
+        else:
+            self._ledger.settle(call, failure(why))
+
+    def _count_down(self) -> None:
+        self._left -= 1
+        self._finish_if_done()
+
+    def _finish_if_done(self) -> None:
+        if not self._left and not self._asking and not self._done.done() and not self._loop.is_closed():
+            self._done.set_result(None)
+
+
+async def _steering_waits(run: Run) -> bool:
+    """Whether steering is there, without losing it: what had to be taken to know is held in `pending`."""
+    config, ledger = run.config, run.ledger
+    if ledger.pending:
+        return True
+    if config.peek_steering is not None:
+        return config.peek_steering()
+    if config.get_steering is None:
+        return False
+    ledger.queue(await resolve(config.get_steering()))
+    return bool(ledger.pending)
+
+
+def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
+    """Calls in the groups they run in; a partition that is not a permutation of them runs none."""
+    mode = run.config.tool_execution
+    if mode == "sequential":
+        return [[call] for call in calls]
+    if mode == "priority":
+        ranked: dict[int, list[Call]] = {}
+        for call in calls:
+            ranked.setdefault(0 if call.tool is None else call.tool.priority, []).append(call)
+        return [ranked[priority] for priority in sorted(ranked, reverse=True)]
+    if callable(mode):
+        return _partitioned(run, calls, mode)
+    if len(calls) == 1 or not any(_is_alone(call) for call in calls):
+        return [calls]
+    groups: list[list[Call]] = []
+    for call in calls:
+        if groups and not _is_alone(call) and not _is_alone(groups[-1][-1]):
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+    return groups
+
+
+def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list[Call]]:
+    try:
+        groups = [list(group) for group in partition([_as_it_will_run(call) for call in calls])]
+        valid = sorted(index for group in groups for index in group) == list(range(len(calls)))
+    except TypeError:
+        groups, valid = [], False
+    if not valid:
+        refusal = failure("error: the tool execution policy gave an invalid partition; no call was run")
+        for call in calls:
+            run.ledger.settle(call, refusal)
+        return []
+    return [[calls[index] for index in group] for group in groups]
+
+
+def _is_alone(call: Call) -> bool:
+    return call.tool is not None and call.tool.sequential
+
+
+def _open(ledger: Ledger) -> list[Call]:
+    return [call for call in ledger.calls if call.result is None]
+
+
+def _as_it_will_run(call: Call) -> ToolCall:
+    """The call for others to see."""
+    return ToolCall(call.call.id, call.call.name, call.arguments, None, call.call.signature)
+
+
+def _unparsed(call: ToolCall, ledger: Ledger) -> str:
+    if ledger.reply is not None and ledger.reply.stop_reason == "length":
+        return INCOMPLETE
+    text = call.partial_json or ""
+    wrong = f"are not a JSON object of at most {DEEPEST} levels"
+    return f"error: the arguments {wrong}; repair them and call again. What arrived:\n{text[:2_000]}"
+
+
+def _result_of(error: BaseException, call: Call) -> ToolResult:
+    """What the model is told of a call that raised; `why` says who ended it, if anybody did."""
+    match error:
+        case asyncio.CancelledError():
+            return failure(call.why or "error: the tool cancelled itself")
+        case Abandoned():
+            return failure(f"{call.why or ABORTED}; tool abandoned: {error}")
+        case ToolError():
+            return ToolResult((Text(said(error)),), error.details, True)
+        case _:
+            text, lines = describe_error(error), describe_traceback(error)
+            log.warning("tool %r raised %s (the model is told)\n%s", call.call.name, clean(text), lines)
+            return failure(f"error: {text}")

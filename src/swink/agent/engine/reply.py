@@ -1,0 +1,199 @@
+"""One reply: attempts with retry, fallback models and overflow recovery."""
+
+import asyncio
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from swink.agent.engine.request import llm_context, refit_context, shrink_context
+from swink.agent.engine.run import End, Run
+from swink.agent.policy import Stop, consult
+from swink.agent.retry import wait_before
+from swink.errors import (
+    AgentError,
+    AuthError,
+    ContextWindowOverflow,
+    ModelError,
+    NetworkError,
+    NoMessages,
+    StreamError,
+    error_for,
+    said,
+)
+from swink.events import PROMPT_PROGRESS, CustomEvent, MessageUpdate, ModelFallback, RetryScheduled
+from swink.messages import Message, ModelSpec
+from swink.messages.redact import describe_error
+from swink.messages.redact.held import hold
+from swink.stream import Assembly, Error, PromptProgress, StreamFn, StreamOptions, Timeout, observer
+from swink.system.aio import close, resolve
+
+E = TypeVar("E", bound=Exception)
+_LIMITS = Timeout()
+
+
+async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
+    """Ask the model, and its fallbacks in turn, until one reply is complete; an `End` if none is."""
+    config, ledger = run.config, run.ledger
+    (ledger.model, stream_fn), *fallbacks = run.routes
+    used, attempt, recovered = 0, 0, False
+    while True:
+        attempt += 1
+        error = await _attempt(run, stream_fn, messages)
+        if error is None:
+            return None
+        ledger.end_request(error)
+        if isinstance(error, AuthError) and config.withholds_key(ledger.model, stream_fn):
+            error = config.explain_withheld(error, ledger.model)
+        run.check()
+        if isinstance(error, ContextWindowOverflow) and not recovered:
+            recovered = True
+            smaller = await shrink_context(run, messages)
+            if smaller is not None:
+                refused = await _refused(run, error)
+                if refused is not None:
+                    return _failed(run, error, refused)
+                ledger.discard_reply(attempt, error)
+                messages, attempt = smaller, attempt - 1
+                continue
+        again = config.retry.should_retry(error, attempt)
+        if not again and not (error.retryable and used < len(fallbacks)):
+            return _failed(run, error)
+        refused = await _refused(run, error)
+        if refused is not None:
+            return _failed(run, error, refused)
+        ledger.discard_reply(attempt, error)
+        if again:
+            delay = wait_before(config.retry, error, attempt)
+            ledger.emit(RetryScheduled(attempt, delay, said(error)))
+            await asyncio.sleep(delay)
+        else:
+            model, stream_fn = fallbacks[used]
+            ledger.emit(ModelFallback(str(ledger.model), str(model)))
+            ledger.model, used, attempt = model, used + 1, 0
+            messages = await refit_context(run, messages)
+            run.check()
+
+
+async def _refused(run: Run, error: AgentError) -> str | None:
+    """Why a policy forbids another request in this turn, if one does."""
+    for policy in run.slots.pre_retry:
+        context = replace(run.policy_context(), attempt=run.ledger.attempt(error))
+        verdict = await consult(policy, "pre_retry", context)
+        run.check()
+        if isinstance(verdict, Stop):
+            return verdict.reason
+    return None
+
+
+def _failed(run: Run, error: AgentError, reason: str | None = None) -> End:
+    """Keep what arrived of the last attempt."""
+    run.ledger.commit_partial("error", error)
+    return End("error", reason, error)
+
+
+async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -> AgentError | None:
+    """One request; its reply is committed if it is complete, otherwise the error says why not."""
+    ledger, watch = run.ledger, run.watch
+    model, tools = ledger.model, run.tools
+    context = llm_context(run, messages, stream_fn)
+    if not context.messages:
+        hook = "convert_to_llm" if run.config.convert_to_llm is not None else "the context"
+        return NoMessages(f"{hook} leaves no message to send to {model}; keep at least the prompt")
+    options = run.config.options
+    if (
+        options.api_key is not None
+        or options.headers
+        or run.config.get_api_key is not None
+        or (run.tool_choice is not None and context.output is None)
+    ):
+        choice = run.tool_choice if context.output is None else None
+        options = await _options(run, model, stream_fn, choice)
+        run.check()
+    assembly = ledger.assembly = Assembly()
+    ledger.requests += 1
+    if observer.current is not None:
+        ledger.asking = observer.current.request(model, context, options)
+        options = ledger.asking.options
+    limits = _LIMITS
+    try:
+        limits = _limits(options, stream_fn)
+        watch.begin(assembly, limits)
+        stream = stream_fn(model, context, options)
+        try:
+            async for event in stream:
+                if assembly.feed(event):
+                    delta: Any = event
+                    ledger.emit(MessageUpdate(delta))
+                elif type(event) is PromptProgress:
+                    ledger.emit(CustomEvent(PROMPT_PROGRESS, {"done": event.done, "total": event.total}))
+        finally:
+            await close(stream)
+    except (asyncio.CancelledError, TimeoutError) as error:
+        waited = watch.end()
+        if isinstance(error, asyncio.CancelledError) and not waited:
+            raise
+        if assembly.terminal is None:
+            seconds = limits.idle if assembly.size else limits.first
+            text = f"no content for {seconds:g} s" if waited else describe_error(error)
+            failed = NetworkError(text, model=str(model))
+            failed.__cause__ = _without_run(error) if isinstance(error, TimeoutError) else None
+            return failed
+    except AgentError as error:
+        return _named(_without_run(error), model)
+    except Exception as error:
+        # A stream function is somebody else's code; the wording of what it raises says how the reply failed.
+        failed = error_for(None, describe_error(error), model=str(model))
+        failed.__cause__ = _without_run(error)
+        return failed
+    finally:
+        watch.end()
+    end = assembly.terminal
+    if end is None:
+        return NetworkError("the stream ended without a terminal event", model=str(model))
+    if isinstance(end, Error):
+        failed = error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
+        failed.__cause__ = end.cause
+        return failed
+    if end.stop_reason == "error" or end.stop_reason == "aborted":
+        text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
+        return StreamError(text, model=str(model))
+    run.config.sent.learn(model, context, end.usage)
+    ledger.commit_reply(tools, end.stop_reason)
+    return None
+
+
+async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn, tool_choice: str | None) -> StreamOptions:
+    options = run.config.options_for(model, stream_fn)
+    if run.config.get_api_key is not None:
+        key = await resolve(run.config.get_api_key(model.provider))
+        if key is not None:
+            options = replace(options, api_key=key)
+    if options.api_key is not None:
+        hold(options.api_key.strip())
+    if tool_choice is not None and options.tool_choice is None:
+        options = replace(options, tool_choice=tool_choice)
+    return options
+
+
+def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
+    limits = options.timeout if options.timeout is not None else getattr(stream_fn, "timeout", None)
+    if limits is None:
+        return _LIMITS
+    return limits if isinstance(limits, Timeout) else Timeout(idle=limits, first=limits)
+
+
+def _without_run(error: E) -> E:
+    """The error without our own frame, which would keep the run and its agent as long as the error lives."""
+    trace = error.__traceback__
+    return error.with_traceback(trace and trace.tb_next)
+
+
+def _named(error: AgentError, model: ModelSpec) -> AgentError:
+    """The error with the model it came from; a copy, since the same one may be raised again."""
+    if not isinstance(error, ModelError) or error.model:
+        return error
+    named = copy(error)
+    named.model, named.__cause__ = str(model), error.__cause__
+    return named

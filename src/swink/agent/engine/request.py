@@ -1,0 +1,307 @@
+"""What a model is sent: the history after its transformers, converted for the model."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from swink.agent.config import AgentLoopConfig, Model, Route
+from swink.agent.context.windows import TransformFn, in_order, sized
+from swink.agent.engine.account import Account, Spent
+from swink.agent.engine.repair import with_pairs, with_prompt
+from swink.agent.engine.run import Run
+from swink.errors import AgentError, InvalidInput, NetworkError, error_for
+from swink.events import CompactionReport, ContextCompacted, CustomEvent
+from swink.messages import AssistantMessage, Cost, CustomMessage, LlmMessage, Message, ModelSpec, Usage
+from swink.messages.history import Snapshot
+from swink.messages.pruning import is_pruned
+from swink.messages.tokens import estimate_tokens
+from swink.stream import Assembly, Done, Error, LlmContext, OutputSchema, StreamFn, StreamOptions, observer
+from swink.system.aio import close, resolve
+from swink.tools import FINAL_OUTPUT, Tool, ToolSource, offered_tools
+
+log = logging.getLogger("swink")
+
+ASK_WITHIN = 120.0
+"""Seconds that a transformer's own question to a model may take."""
+CACHE_PREFIX_BROKEN = "cache_prefix_broken"
+
+
+class Outgoing:
+    """What is about to be asked, as transformers see it; what they ask a model is charged to the account."""
+
+    __slots__ = ("_account", "_append", "_config", "_prompt", "_routes", "_tools", "model", "spent")
+
+    def __init__(
+        self,
+        config: AgentLoopConfig,
+        routes: Sequence[Route],
+        model: ModelSpec,
+        account: Account,
+        system_prompt: str = "",
+        tools: Sequence[Any] = (),
+        append: Callable[[Sequence[Message]], None] | None = None,
+    ) -> None:
+        self.model = model
+        self.spent: list[Spent] = []
+        self._config, self._routes, self._account = config, routes, account
+        self._prompt, self._tools, self._append = system_prompt, tools, append
+
+    @property
+    def ratio(self) -> float:
+        """How many tokens the provider counts for one that is estimated, as learnt so far."""
+        return self._config.sent.ratio(self.model)
+
+    @property
+    def overhead(self) -> int:
+        """Estimated tokens of the system prompt and the tools."""
+        return self._config.sent.overhead(self._prompt, self._tools)
+
+    def offers(self, tool: str) -> bool:
+        """Whether the model is offered a tool of this name."""
+        return any(item.name == tool for item in self._tools)
+
+    def note(self, message: CustomMessage) -> None:
+        """Add a message to the history at the end of the turn, with the cost of what was asked for it."""
+        if self._append is not None:
+            if self.spent and isinstance(data := message.data, dict):
+                _, cost = _total(self.spent)
+                told = {**cast("dict[str, Any]", data), "cost": None if cost is None else cost.total}
+                message = replace(message, data=told)
+            self._append([message])
+
+    def warn(self, text: str) -> None:
+        """Log a warning, once."""
+        if (known := text.partition(" (")[0]) not in self._config.warned:
+            self._config.warned.add(known)
+            log.warning("%s", text)
+
+    async def ask(
+        self, context: LlmContext, model: Model | None = None, max_tokens: int | None = None
+    ) -> str:
+        """The text of a model's answer; what it has used is charged in every outcome."""
+        own = next((route for route in self._routes if route[0] is self.model), self._routes[0])
+        spec, stream_fn = own if model is None else self._config.route_to(model)
+        spec = spec if spec.thinking_level == "off" else replace(spec, thinking_level="off")
+        options = await self._options(spec, stream_fn, max_tokens)
+        assembly, failed = Assembly(), None
+        asking = None if observer.current is None else observer.current.request(spec, context, options)
+        options = options if asking is None else asking.options
+        try:
+            async with asyncio.timeout(ASK_WITHIN):
+                stream = stream_fn(spec, context, options)
+                try:
+                    async for event in stream:
+                        assembly.feed(event)
+                finally:
+                    await close(stream)
+            if not isinstance(assembly.terminal, Done):
+                failed = _failure(assembly.terminal, spec)
+                raise failed
+        except AgentError as error:
+            failed = error
+            raise
+        finally:
+            spent = self._account.attempt(spec, assembly, failed)
+            self._account.charge(*spent)
+            self.spent.append(spent)
+            if asking is not None:
+                asking.end(assembly, failed, *spent)
+        return assembly.message(spec, "stop", usage=Usage()).text
+
+    async def _options(self, spec: ModelSpec, stream_fn: StreamFn, max_tokens: int | None) -> StreamOptions:
+        options = self._config.options_for(spec, stream_fn)
+        if self._config.get_api_key is not None:
+            key = await resolve(self._config.get_api_key(spec.provider))
+            options = options if key is None else replace(options, api_key=key)
+        return replace(options, max_tokens=max_tokens, tool_choice=None)
+
+
+async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
+    """The history after its transformers, for the model that is asked; what one drops is announced."""
+    history = messages = run.ledger.history.snapshot()
+    request = Outgoing(
+        run.config,
+        run.routes,
+        run.ledger.model,
+        run.ledger.account,
+        run.system_prompt,
+        run.tools,
+        run.ledger.append,
+    )
+    for position, function in enumerate(in_order(run.config.transform_context)):
+        before = messages
+        returned = _applied(function, before, overflow, request)
+        if returned is before:
+            continue
+        messages = await resolve(returned)
+        if messages is not before:
+            messages = _checked(run, function, messages, history)
+            _announce(run, position, before, messages, overflow, request)
+    return messages
+
+
+async def compacted(
+    config: AgentLoopConfig, offers: Sequence[Tool | ToolSource], history: Snapshot
+) -> tuple[Sequence[Message], CompactionReport]:
+    """What the transformers keep of a history when they are told to make it smaller, and the report of it."""
+    messages: Sequence[Message] = history
+    routes = config.routes()
+    tools = await offered_tools(offers, (), config.warned)
+    request = Outgoing(config, routes, routes[0][0], Account(config.price), tools=tools)
+    for function in in_order(config.transform_context):
+        messages = await resolve(_applied(function, messages, True, request))
+    config.sent.expect_break()
+    return messages, _report(history, messages, True, request)
+
+
+async def refit_context(run: Run, messages: Sequence[Message]) -> Sequence[Message]:
+    """The context for another model than the one it was made for."""
+    is_sized = any(
+        hasattr(function, "sized_for") or hasattr(function, "fit")
+        for function in in_order(run.config.transform_context)
+    )
+    return await transform_context(run, False) if is_sized else messages
+
+
+async def shrink_context(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
+    """After an overflow: a smaller context, or None if no transformer can make one."""
+    smaller = await transform_context(run, True)
+    run.check()
+    return smaller if sum(map(estimate_tokens, smaller)) < sum(map(estimate_tokens, sent)) else None
+
+
+def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> LlmContext:
+    """What the model is asked; if it does not begin with what was asked before, an event says where."""
+    model, ledger = run.ledger.model, run.ledger
+    offered = () if model.capabilities is not None and not model.capabilities.tools else run.tools
+    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered, run.config.hosted)
+    if run.extra_tools and run.tools[-1].name == FINAL_OUTPUT:
+        context = _with_output(context, run.tools[-1], model, stream_fn)
+    if run.config.options.cache:
+        broken = run.config.sent.begin(model, _own(context), ledger.turn == 1)
+        if broken is not None:
+            ledger.emit(CustomEvent(CACHE_PREFIX_BROKEN, {"model": str(model), **broken.data}))
+    return context
+
+
+def _with_output(context: LlmContext, tool: Tool, model: ModelSpec, stream_fn: StreamFn) -> LlmContext:
+    """The context with the schema of the answer in the place of the tool, if the provider sees to that."""
+    native: Callable[[ModelSpec, LlmContext], bool] | None = getattr(stream_fn, "native_output", None)
+    if native is None:
+        return context
+    others = tuple([other for other in context.tools if other is not tool])
+    asked = replace(context, tools=others, output=OutputSchema("output", tool.parameters_schema))
+    return asked if native(model, asked) else context
+
+
+def llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
+    """What the model sees: converted, and without a failed reply at the end, which would be a prefill."""
+    converted: Sequence[Any] = messages
+    if (convert := run.config.convert_to_llm) is not None:
+        converted = [kept for message in messages if (kept := convert(message)) is not None]
+        if len(converted) < len(messages) or not all(map(is_, converted, messages)):
+            converted = with_pairs(converted, "convert_to_llm", run.config.warned)
+    elif isinstance(messages, Snapshot):
+        converted = messages.plain
+    else:
+        converted = [message for message in messages if message.role != "custom"]
+    whole = end = len(converted)
+    while end and isinstance(last := converted[end - 1], AssistantMessage) and last.failed:
+        end -= 1
+    return converted if end == whole else converted[:end]
+
+
+def _own(context: LlmContext) -> LlmContext:
+    """A request without the tool that a run with `output=` adds: whoever asks for it knows of that change."""
+    if not context.tools or context.tools[-1].name != FINAL_OUTPUT:
+        return context
+    return replace(context, tools=tuple(context.tools[:-1]))
+
+
+def _failure(end: Error | None, model: ModelSpec) -> AgentError:
+    if end is None:
+        return NetworkError("the stream ended without a terminal event", model=str(model))
+    return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
+
+
+def _applied(function: TransformFn, messages: Sequence[Message], overflow: bool, request: Outgoing) -> Any:
+    """What a transformer returns; one with a `fit` is told what is about to be asked."""
+    fit = getattr(function, "fit", None)
+    if fit is not None:
+        return fit(messages, overflow, request)
+    return sized(function, request.model)(messages, overflow)
+
+
+def _checked(run: Run, function: TransformFn, messages: Any, history: Snapshot) -> Sequence[Message]:
+    """What a transformer returned, repaired; snapshots are sound, since histories are."""
+    if isinstance(messages, Snapshot):
+        return messages
+    name = getattr(function, "__name__", None) or type(function).__name__
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        raise InvalidInput(f"{name} returned {type(messages).__name__}; it returns the messages to send")
+    returned, warned = cast("Sequence[Message]", messages), run.config.warned
+    return with_prompt(with_pairs(returned, name, warned), history, name, warned)
+
+
+def _announce(
+    run: Run,
+    position: int,
+    before: Sequence[Message],
+    after: Sequence[Message],
+    overflow: bool,
+    request: Outgoing,
+) -> None:
+    known = run.dropped or {}
+    window = after.history if isinstance(after, Snapshot) else None
+    announced, dropped = known.get(position, (None, 0))
+    if window is not None and (window is announced or run.config.sent.has_told(position, window)):
+        return  # it has only grown since
+    now = _dropped(before, after)
+    is_told = now > dropped or (window is not None and any(map(is_pruned, after)))
+    if is_told:
+        run.ledger.emit(ContextCompacted(_report(before, after, overflow, request)))
+    if is_told or window is not None:
+        run.config.sent.expect_break()
+    if window is not None:
+        run.config.sent.tell(position, window)
+    run.dropped = {**known, position: (window, now)}
+
+
+def _report(
+    before: Sequence[Message], after: Sequence[Message], overflow: bool, request: Outgoing
+) -> CompactionReport:
+    usage, cost = _total(request.spent)
+    request.spent.clear()
+    return CompactionReport(
+        _dropped(before, after),
+        _tokens(before),
+        _tokens(after),
+        overflow,
+        sum(map(is_pruned, after)),
+        usage,
+        cost,
+    )
+
+
+def _total(spent: Sequence[Spent]) -> Spent:
+    usage, cost = Usage(), None if any(cost is None for _, cost in spent) else Cost()
+    for used, price in spent:
+        usage += used
+        cost = None if cost is None or price is None else cost + price
+    return usage, cost
+
+
+def _dropped(before: Sequence[Message], after: Sequence[Message]) -> int:
+    """How many messages are gone; one that was cut short is not, and a summary takes nobody's place."""
+    there = {id(message) for message in before}
+    return max(0, len(before) - sum(id(message) in there or is_pruned(message) for message in after))
+
+
+def _tokens(messages: Sequence[Message]) -> int:
+    if isinstance(messages, Snapshot) and len(messages) == len(messages.history):
+        return messages.history.most_tokens()  # measured message by message, as it grew
+    return sum(map(estimate_tokens, messages))

@@ -1,0 +1,1 @@
+"""What a run is recorded in: the session behind the engine's port."""

@@ -1,0 +1,285 @@
+"""What a project brings along that is started or sent: read once, so that what was judged is what is used.
+
+    .mcp.json          servers that are started, and programs of the project that they name
+    .swink//tools       scripts, and the programs beside them
+    .swink/commands    prompts, sent as the person's own words
+
+Every file is kept with a digest of its bytes, its executable bit and where it leads if it is a link. What
+leads out of the project, is no regular file or is too large is not used, and said.
+"""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.app.assistant.serverprograms import TooManyPrograms, command_line, named_files
+from swink.messages.redact import redact_text
+from swink.messages.redact.shown import escape_invisible
+
+SERVERS = ".mcp.json"
+SCRIPTS = ".swink//tools"
+COMMANDS = ".swink/commands"
+BROUGHT_ALONG = (SERVERS, SCRIPTS, COMMANDS)
+"""Files, and folders with all that is in them, whose every change is asked about.
+
+AGENTS.md is not one of them: it is text that the model reads, like any other file it looks at, it starts
+nothing, and assistants are asked to keep it up to date.
+"""
+MOST_FILES = 2_000
+"""Files and folders in one place; with more nothing of it is used."""
+MOST_BYTES = 64 << 20
+"""Bytes of all files in one place, and of all programs of servers."""
+_KEPT = 1 << 20
+"""Bytes up to which a file is kept: larger ones are programs."""
+_TEXTS = (".json", ".toml", ".md")
+_MOST_LINES = 20
+
+
+class Piece(Struct, frozen=True):
+    """One file as it was read; without data if it cannot be used or is too large to be kept."""
+
+    digest: str
+    data: bytes | None = None
+    problem: str = ""
+
+    def __repr__(self) -> str:
+        return f"Piece({self.digest[:12]!r}, problem={self.problem!r})"
+
+
+class Programs(Struct, frozen=True):
+    """The files of a project that one of its servers names, as they were judged."""
+
+    project: Path
+    fields: Any
+    digests: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"Programs({sorted(self.digests)})"
+
+    def changed(self) -> str | None:
+        """One that is not as it was, is new or is gone; blocking, raises `TooManyPrograms`."""
+        now = {name: piece.digest for name, piece in _read_programs(self.project, self.fields).items()}
+        differs = (name for name in {*self.digests, *now} if self.digests.get(name) != now.get(name))
+        return min(differs, default=None)
+
+
+class Brought(Struct, frozen=True):
+    """All that a project brings along, by path."""
+
+    project: Path
+    pieces: dict[str, Piece] = {}
+    servers: dict[str, Any] = {}
+    programs: dict[str, Programs] = {}
+    """What each server names."""
+
+    def __repr__(self) -> str:
+        return f"Brought({str(self.project)!r}, {sorted(self.pieces)})"
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What to remember of it: a digest for each file and each server."""
+        return {name: piece.digest for name, piece in self.pieces.items()} | {
+            f"{SERVERS}: {_key(name)}": _digest(json.dumps(fields, sort_keys=True).encode())
+            for name, fields in self.servers.items()
+        }
+
+    @property
+    def notices(self) -> list[str]:
+        """What is not used, and why."""
+        return [
+            f"{self.project / name} is not used: {piece.problem}"
+            for name, piece in self.pieces.items()
+            if piece.problem
+        ]
+
+    def data(self, name: str) -> bytes | None:
+        """A file as it was read; None if there is none that can be used."""
+        piece = self.pieces.get(name)
+        return None if piece is None else piece.data
+
+    def texts(self, folder: str, ending: str) -> dict[Path, bytes]:
+        """The files directly in a folder that end so and can be used, by their names."""
+        return {
+            self.project / name: piece.data
+            for name, piece in sorted(self.pieces.items())
+            if piece.data is not None and name.rpartition("/")[0] == folder and name.endswith(ending)
+        }
+
+
+def look_at(project: Path) -> Brought:
+    """Read what a project, given by its real path, brings along; blocking."""
+    pieces: dict[str, Piece] = {}
+    for place in BROUGHT_ALONG:
+        pieces |= look_in(project, place)
+    file = pieces.get(SERVERS)
+    if file is None or file.data is None:
+        return Brought(project, pieces)
+    try:
+        servers = _servers(file.data)
+    except RecursionError:
+        pieces[SERVERS] = replace(file, data=None, problem="it is nested too deeply")
+        return Brought(project, pieces)
+    room, read, programs = [MOST_BYTES], dict[str, Piece](), dict[str, Programs]()
+    for server, fields in servers.items():
+        try:
+            named = _read_programs(project, fields, read, room)
+        except TooManyPrograms as error:
+            pieces[SERVERS] = replace(file, data=None, problem=str(error))
+            continue
+        programs[server] = Programs(project, fields, {name: piece.digest for name, piece in named.items()})
+        for name, piece in named.items():
+            pieces.setdefault(name, piece)
+            if piece.problem:  # a server whose program cannot be judged is not started
+                pieces[SERVERS] = replace(file, data=None, problem=f"of {name}: {piece.problem}")
+    return Brought(project, pieces, servers, programs)
+
+
+def look_in(project: Path, place: str) -> dict[str, Piece]:
+    """The files of one place by their path in the project; blocking."""
+    folder = os.path.realpath((project / place).parent)
+    if not os.path.lexists(project / place):
+        return {}
+    if not Path(folder).is_relative_to(project):
+        return {place: Piece(f"in {_key(folder)}", problem="it leads out of the project")}
+    found: dict[str, Piece] = {}
+    waiting, count, room = [place], 0, [MOST_BYTES]
+    while waiting:
+        if count + len(waiting) > MOST_FILES:
+            return {place: Piece("too many", problem=f"it holds more than {MOST_FILES:,} files")}
+        name = waiting.pop()
+        count += 1
+        try:
+            if stat.S_ISDIR(os.lstat(project / name).st_mode):
+                with os.scandir(project / name) as entries:
+                    waiting += [f"{name}/{entry.name}" for entry in islice(entries, MOST_FILES + 1)]
+                continue
+        except OSError as error:
+            found[_key(name)] = _unreadable(error)
+            continue
+        piece = _read(project, project / name, room)
+        if piece.data is None and not piece.problem and name.endswith(_TEXTS):
+            piece = replace(piece, problem=f"it is larger than {_KEPT >> 20} MB")
+        found[_key(name)] = piece
+        if room[0] < 0:
+            return {place: piece}
+    return found
+
+
+def describe_changes(before: Mapping[str, str], now: Brought) -> tuple[str, ...]:
+    """What is new, changed or removed, a line each; the first ones, and how many more there are."""
+    digests = now.digests
+    lines = [
+        f"{'new' if name not in before else 'changed' if name in digests else 'removed'}: {_label(name, now)}"
+        for name in sorted({*before, *digests})
+        if before.get(name) != digests.get(name)
+    ]
+    more = len(lines) - _MOST_LINES
+    return (*lines[:_MOST_LINES], f"and {more} more") if more > 0 else tuple(lines)
+
+
+def _label(name: str, now: Brought) -> str:
+    """A file by its path; a server with what it would start or reach."""
+    file, _, server = name.partition(": ")
+    if file != SERVERS or not server:
+        return _one_line(name)
+    match next((fields for known, fields in now.servers.items() if _key(known) == server), None):
+        case {"command": str()} as fields:
+            what = " ".join(map(str, command_line(cast("dict[str, Any]", fields))))
+        case {"url": str() as what}:
+            pass
+        case _:
+            what = ""
+    started = f": {redact_text(what)[:200]}" if what else ""
+    return _one_line(f"server {server} of {SERVERS}{started}")
+
+
+def _one_line(text: str) -> str:
+    return escape_invisible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _read(project: Path, path: Path, room: list[int]) -> Piece:
+    """One file; `room` is how many bytes may still be read."""
+    try:
+        is_link = path.is_symlink()
+        target = os.readlink(path) if is_link else ""
+        real = os.path.realpath(path) if is_link else str(path)
+        if is_link and (not Path(real).is_relative_to(project) or os.path.isdir(real)):
+            leads = "to a folder" if os.path.isdir(real) else "out of the project"
+            return Piece(f"link {_key(target)}", problem=f"it is a link that leads {leads}")
+        return _read_file(real, target, room)
+    except OSError as error:
+        return _unreadable(error)
+
+
+def _read_file(path: str, target: str, room: list[int]) -> Piece:
+    flags = os.O_RDONLY
+    for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOFOLLOW"):  # not every system has each
+        flags |= getattr(os, name, 0)
+    with open(path, "rb", opener=lambda path, _: os.open(path, flags)) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            return Piece("no file", problem="it is no regular file")
+        digest = hashlib.sha256(f"{bool(mode & 0o111)} {_key(target)}\0".encode())
+        data = b""
+        while chunk := file.read(_KEPT):
+            room[0] -= len(chunk)
+            if room[0] < 0:
+                return Piece("too large", problem=f"there are more than {MOST_BYTES >> 20} MB")
+            digest.update(chunk)
+            data = data + chunk if len(data) <= _KEPT else data
+    if len(data) <= _KEPT:
+        return Piece(digest.hexdigest(), data)
+    return Piece(digest.hexdigest())
+
+
+def _read_programs(
+    project: Path, fields: Any, read: dict[str, Piece] | None = None, room: list[int] | None = None
+) -> dict[str, Piece]:
+    """What a server names in the project, and where links there lead; `read` is what was read already."""
+    read, room = {} if read is None else read, [MOST_BYTES] if room is None else room
+    found: dict[str, Piece] = {}
+    for path in named_files(project, fields):
+        real = Path(os.path.realpath(path))
+        if real != path and path.is_relative_to(project):
+            found[_key(path.relative_to(project).as_posix())] = Piece(f"leads to {_key(str(real))}")
+        if real.is_relative_to(project):
+            name = _key(real.relative_to(project).as_posix())
+            if name not in read:
+                read[name] = _read(project, real, room)
+            found[name] = read[name]
+    return found
+
+
+def _unreadable(error: OSError) -> Piece:
+    return Piece("unreadable", problem=error.strerror or str(error))
+
+
+def _servers(data: bytes) -> dict[str, Any]:
+    """What the file says about each server; whoever starts them reports what is wrong with it."""
+    try:
+        match json.loads(data):
+            case {"mcpServers": dict()} as found:
+                servers = cast("dict[str, Any]", found["mcpServers"])
+                json.dumps(servers)  # raises here if it is nested too deeply, and never later
+                return servers
+            case _:
+                return {}
+    except ValueError:
+        return {}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _key(name: str) -> str:
+    """A name that can be written as JSON; no two names are written alike."""
+    return name.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,113 @@
+"""The choice of a model: named, else configured, else of the first provider with a key, else local."""
+
+import os
+from difflib import get_close_matches
+
+from msgspec import Struct
+
+from swink.app.assistant.settings import load_settings
+from swink.errors import MisuseError, UnknownModel
+from swink.messages import ModelSpec
+from swink.models import catalog
+from swink.models.keys.accounts import ACCOUNTS
+from swink.models.keys.store import key_places
+
+LOCAL = "local:smollm2-135m"
+
+
+class Choice(Struct, frozen=True):
+    """A model, and why it is this one; no reason is given for a model that the command line names."""
+
+    model: ModelSpec
+    why: str | None = None
+
+
+def choose_model(named: str | None) -> Choice:
+    """The model of a command; raises `UnknownModel` with the nearest names."""
+    if named:
+        return Choice(parse_model(named))
+    if variable := os.environ.get("SWINK_MODEL", "").strip():
+        return Choice(_from("SWINK_MODEL", variable), "SWINK_MODEL is set")
+    settings = load_settings()
+    if settings.default_model:
+        return Choice(_from(str(settings.path), settings.default_model), f"default_model in {settings.path}")
+    stored = key_places()
+    keyed = [
+        account for account in ACCOUNTS.values() if account.variable is not None or account.key_name in stored
+    ]
+    for account in keyed:
+        if account.default_model is not None:
+            because = (
+                f"{account.variable} is set"
+                if account.variable is not None
+                else f"the key of {account.key_name} is stored"
+            )
+            return Choice(
+                parse_model(f"{account.provider}:{account.default_model}"), f"{because}; another with --model"
+            )
+    return Choice(parse_model(LOCAL), _why_local([account.provider for account in keyed]))
+
+
+def parse_model(text: str) -> ModelSpec:
+    """A model from "provider:model"; raises `UnknownModel` with the nearest names."""
+    provider, colon, model_id = text.partition(":")
+    if colon and provider and model_id and catalog.has_provider(provider):
+        return catalog.parse_model(text)
+    if colon and provider and not model_id and catalog.has_provider(provider):
+        names = [str(spec) for spec in catalog.models(provider)]
+        raise UnknownModel(f"which model of {provider}? {_list(names) or f'write {provider}:MODEL'}")
+    if colon and provider and model_id:
+        raise unknown_provider(text)
+    near = nearest_models(text)
+    hint = f"did you mean {_list(near)}?" if near else "swink models list shows what there is"
+    raise UnknownModel(f"{text!r} is not a model; write provider:model; {hint}")
+
+
+def unknown_provider(text: str) -> UnknownModel:
+    """The error for "provider:model", or a provider alone, of an unknown provider, with the nearest name."""
+    provider, colon, model_id = text.partition(":")
+    near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)] or (
+        nearest_models(text, 1) if colon else []
+    )
+    hint = f"did you mean {near[0]}? " if near else ""
+    where = f" in {text!r}" if colon else ""
+    return UnknownModel(f"unknown provider {provider!r}{where}; {hint}swink models list shows what there is")
+
+
+def nearest_models(text: str, count: int = 3) -> list[str]:
+    """Names of the catalog that a mistyped one may mean, best first."""
+    names = [str(spec) for spec in catalog.models()]
+    provider, colon, model_id = text.lower().partition(":")
+    exact = [name for name in names if name.partition(":")[2] == (model_id if colon else provider)]
+    if colon and not catalog.has_provider(provider) and (like := _nearest_provider(provider)):
+        text = f"{like[0]}:{model_id}"
+        if text not in names and not catalog.models(like[0]):
+            return [text]
+    by_id = {name.partition(":")[2]: name for name in reversed(names)}
+    close = get_close_matches(text.lower(), names, n=count, cutoff=0.7)
+    like = [by_id[found] for found in get_close_matches(model_id or provider, by_id, n=count, cutoff=0.7)]
+    near = list(dict.fromkeys([*exact, *close, *like] if colon else [*exact, *like, *close]))
+    if text in near:
+        near.sort(key=lambda name: name != text)
+    return near[:count]
+
+
+def _nearest_provider(provider: str) -> list[str]:
+    return get_close_matches(provider.lower(), [*catalog.PROVIDERS], n=1, cutoff=0.7)
+
+
+def _why_local(keyed: list[str]) -> str:
+    if keyed:
+        return f"there is a key for {_list(keyed)}, but which model? --model {keyed[0]}:MODEL"
+    return "no model is configured and no API key found; see swink keys set, or --model"
+
+
+def _from(source: str, text: str) -> ModelSpec:
+    try:
+        return parse_model(text)
+    except UnknownModel as error:
+        raise MisuseError(f"{source}: {error}") from error
+
+
+def _list(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}" if names else ""

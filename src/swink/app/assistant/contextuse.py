@@ -1,0 +1,60 @@
+"""How full a model's context is, and with what."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from swink.messages import Message, ModelSpec, ToolResultMessage
+from swink.messages.tokens import estimate_tokens, overhead_tokens
+from swink.models.catalog import with_limits
+from swink.tools import Tool
+
+_FILES = ("read_file",)
+
+
+class Part(Struct, frozen=True):
+    """One part of the context, in tokens."""
+
+    name: str
+    tokens: int
+
+
+class ContextUse(Struct, frozen=True):
+    """The parts of a context, estimated, and the room that there is."""
+
+    parts: tuple[Part, ...]
+    window: int | None
+
+    @property
+    def used(self) -> int:
+        """Tokens of all parts."""
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def free(self) -> int | None:
+        """Tokens that are left; None if the window is not known."""
+        return None if self.window is None else max(0, self.window - self.used)
+
+
+def measure(
+    model: ModelSpec, system_prompt: str, tools: Sequence[Tool], messages: Sequence[Message]
+) -> ContextUse:
+    """What is sent with the next request, part by part."""
+    system = overhead_tokens(system_prompt, ())
+    files = results = history = 0
+    for message in messages:
+        tokens = estimate_tokens(message)
+        if not isinstance(message, ToolResultMessage):
+            history += tokens
+        elif message.tool_name in _FILES:
+            files += tokens
+        else:
+            results += tokens
+    parts = (
+        Part("system", system),
+        Part("tools", overhead_tokens("", tools)),
+        Part("history", history),
+        Part("files", files),
+        Part("tool results", results),
+    )
+    return ContextUse(parts, with_limits(model).context_window)

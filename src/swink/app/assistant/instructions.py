@@ -1,0 +1,87 @@
+"""Instructions: what AGENTS.md files tell an assistant.
+
+    AGENTS.md of the user's configuration    always
+    AGENTS.md of a trusted project           from its root down to the directory, the nearest last
+
+Each is fenced with its path, so that the model can tell whose words they are; together they are bounded.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.models.keys.store import config_dir
+
+NAME = "AGENTS.md"
+MOST_CHARACTERS = 32_000
+"""Characters of all instructions together; about 8,000 tokens."""
+_MOST_BYTES = 1 << 20
+
+
+class Instructions(Struct, frozen=True):
+    """The text for the system prompt, the files it is from, and what was wrong with some."""
+
+    text: str = ""
+    files: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def read_instructions(directory: Path, project: Path | None) -> Instructions:
+    """The user's instructions and, if a project is given, those from it down to the directory; blocking."""
+    texts: list[str] = []
+    files: list[Path] = []
+    notices: list[str] = []
+    room = MOST_CHARACTERS
+    for path in _candidates(directory, project):
+        try:
+            text = _read(path, project)
+        except OSError as error:
+            notices.append(f"{path} was not read: {error.strerror or error}")
+            continue
+        if not text:
+            continue
+        if room <= 0:
+            notices.append(
+                f"{path} was not read: the instructions before it fill {MOST_CHARACTERS:,} characters"
+            )
+            continue
+        if len(text) > room:
+            notices.append(f"{path} is too long: of {len(text):,} characters the first {room:,} are used")
+            text = f"{text[:room]}\n[cut here]"
+        room -= len(text)
+        files.append(path)
+        texts.append(f'<instructions file="{path}">\n{_fenced(text)}\n</instructions>')
+    head = (
+        "Follow these instructions of the user and the project; the later ones are nearer:\n\n"
+        if texts
+        else ""
+    )
+    return Instructions(head + "\n\n".join(texts), tuple(files), tuple(notices))
+
+
+def _candidates(directory: Path, project: Path | None) -> Sequence[Path]:
+    places = [config_dir()]
+    if project is not None:
+        parents = [place for place in (directory, *directory.parents) if place.is_relative_to(project)]
+        places += reversed(parents)
+    return [place / NAME for place in places]
+
+
+def _read(path: Path, project: Path | None) -> str:
+    """The text of a file, empty if there is none; one that leads out of the project is refused."""
+    if not os.path.lexists(path):
+        return ""
+    real = Path(os.path.realpath(path))
+    if project is not None and path.is_relative_to(project) and not real.is_relative_to(project):
+        raise OSError(f"it is a link to {real}, outside of the project")
+    if not real.is_file():
+        raise OSError("it is not a file")
+    with real.open("rb") as file:
+        return file.read(_MOST_BYTES).decode("utf-8", "replace").strip()
+
+
+def _fenced(text: str) -> str:
+    """The text without anything that would end its fence."""
+    return text.replace("</instructions", "<\u200b/instructions")

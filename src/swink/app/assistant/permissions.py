@@ -1,0 +1,380 @@
+"""Permissions: the approval callback of an agent that a person works with.
+
+deny rules → what the person trusts for this session → saved rules → the mode → a question
+
+The first that speaks of a call decides it, and `why` keeps the reason. Where it is not certain that a command
+does not run what a rule denies, only trust and rules that name the whole command come before the question, in
+every mode. With `approval_mode="on"` every call is put to it.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from swink.agent.policy import Answer, ApprovalRequest, Approved, Rejected
+from swink.app.approvals import MEANINGS, ApprovalWord
+from swink.app.assistant.calls import json_line
+from swink.app.assistant.commandlines import is_destructive, suggest_patterns
+from swink.app.assistant.pending import (
+    Always,
+    ByRule,
+    Forms,
+    Once,
+    Question,
+    Questions,
+    Reconsider,
+    Refuse,
+    Reply,
+)
+from swink.app.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, leads_to, preview
+from swink.app.assistant.questions import ASK_USER
+from swink.app.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
+from swink.app.assistant.rules import BASH, Call, Rule, is_exact, is_writable
+from swink.app.assistant.sessiontrust import SessionTrust, trust_of
+from swink.models.keys.store import KeyStoreError
+from swink.system.targets import Target
+from swink.system.threads import in_thread
+from swink.tools import InvalidArguments, Tool
+from swink.tools.coding.obeyed import is_obeyed
+from swink.tools.coding.workspace import Workspace
+
+log = logging.getLogger("swink.approval")
+
+MOST_DECISIONS = 1_000
+_SUMMARY = 200
+
+
+class Decision(Struct, frozen=True):
+    """What was decided about a call, and why."""
+
+    call_id: str
+    name: str
+    call: str
+    """The call in one line, for people."""
+    allowed: bool
+    why: str
+    at: float
+    """Seconds since 1970."""
+    rules: tuple[SavedRule, ...] = ()
+
+
+class Permissions:
+    """Decides about every call, and asks a person where nothing else decides.
+
+    `servers` says which MCP server a tool belongs to; `ask` puts a question to the person, and
+    `tell` shows them what went wrong.
+    """
+
+    def __init__(
+        self,
+        word: ApprovalWord = "smart",
+        *,
+        workspace: Workspace | None = None,
+        rules: RuleBook | None = None,
+        servers: Mapping[str, str] | None = None,
+        ask: Callable[[Question], Awaitable[Reply]] | None = None,
+        tell: Callable[[str], None] = log.warning,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.workspace = workspace
+        self.rules = rules or RuleBook(None if workspace is None else workspace.root)
+        self.servers: Mapping[str, str] = {} if servers is None else servers  # it may fill later
+        self.questions = Questions()
+        self.forms = Forms()
+        """What the agent itself asks the person, with the tool ask_user."""
+        self.tell = tell
+        self.trusted: dict[SessionTrust, None] = {}
+        self._word: ApprovalWord = word
+        self._ask = ask or self.questions.ask
+        self._clock = clock
+        self._decisions: deque[Decision] = deque(maxlen=MOST_DECISIONS)
+        self._told: set[str] = set()
+        self._tell_problems()
+
+    @property
+    def word(self) -> ApprovalWord:
+        """When to ask; a change holds for questions that wait, too."""
+        return self._word
+
+    @word.setter
+    def word(self, word: ApprovalWord) -> None:
+        self._word = word
+        self.reconsider()
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was decided, the newest first."""
+        return list(reversed(self._decisions))
+
+    @property
+    def waiting(self) -> tuple[Question, ...]:
+        """The questions that wait for the person."""
+        return self.questions.waiting
+
+    @property
+    def changed(self) -> Callable[[], None]:
+        """Called when a question has come or gone."""
+        return self.questions.changed
+
+    @changed.setter
+    def changed(self, changed: Callable[[], None]) -> None:
+        self.questions.changed = self.forms.changed = changed
+
+    def why(self, call_id: str) -> Decision | None:
+        """What was decided about a call; the last one, where a provider gives an id twice."""
+        return next((found for found in reversed(self._decisions) if found.call_id == call_id), None)
+
+    def forget(self, trust: SessionTrust) -> None:
+        """Ask again about what was always allowed in this session."""
+        self.trusted.pop(trust, None)
+
+    def reconsider(self) -> None:
+        """Answer the waiting questions that rules, trust or the mode have decided meanwhile."""
+        for question in self.questions.waiting:
+            if self._decide(question.request, self._call(question.request)) is not None:
+                self.questions.answer(question, Reconsider())
+
+    async def __call__(self, request: ApprovalRequest) -> Answer:
+        """The answer for one call."""
+        self._tell_problems()
+        notice = ""
+        while True:
+            target = self._look(request.arguments)
+            decision = self._decide(request, self._call(request, target))
+            if decision is not None:
+                self._keep(decision)
+                if decision.allowed:
+                    self._bind(request, target)
+                return True if decision.allowed else Rejected(decision.why)
+            if _is_invalid(request):
+                self._keep(self._decision(request, True, "not asked: the arguments are invalid, so it fails"))
+                return True
+            question = await self._question(request, target, notice)
+            if question.preview is not None and question.preview.fails:
+                # It is not let run to fail: another call of the turn may make it succeed, unseen.
+                self._keep(self._decision(request, False, f"not asked: it {question.preview.summary}"))
+                return Rejected(question.preview.summary)
+            reply = await self._ask(question)
+            if isinstance(reply, Reconsider):
+                continue
+            now = self._look(request.arguments)
+            if not isinstance(reply, Refuse) and await self._has_changed(question, target, now):
+                notice = "The file has changed since you were asked. This is the change as it would be now."
+                continue
+            if not isinstance(reply, Refuse):
+                self._bind(request, now, reply.arguments if isinstance(reply, Once) else None)
+            return await self._take(request, reply)
+
+    def _tell_problems(self) -> None:
+        """Say once what does not hold of the rules: a denial that nobody can read denies nothing."""
+        for problem in self.rules.problems:
+            if problem not in self._told:
+                self._told.add(problem)
+                self.tell(problem)
+
+    def _look(self, arguments: Mapping[str, Any]) -> Target | None:
+        """What the path of a call leads to; everything that is decided about the call is decided of this."""
+        path = arguments.get("path")
+        return None if self.workspace is None or not isinstance(path, str) else self.workspace.look(path)
+
+    def _bind(
+        self, request: ApprovalRequest, target: Target | None, arguments: Mapping[str, Any] | None = None
+    ) -> None:
+        """Let a call that is allowed touch what it was judged by, and nothing else."""
+        arguments = request.arguments if arguments is None else arguments
+        path = arguments.get("path")
+        if path != request.arguments.get("path"):  # the person wrote another one
+            target = self._look(arguments)
+        if self.workspace is not None and target is not None:
+            self.workspace.bind(request.context.run, request.call_id, str(path), target)
+
+    def _call(self, request: ApprovalRequest, target: Target | None = None) -> Call:
+        target = target or self._look(request.arguments)
+        inside = None if self.workspace is None or target is None else self.workspace.inside(target)
+        return Call(request.name, request.arguments, server=self.servers.get(request.name), path=inside)
+
+    def _is_ordinary(self, path: str | None) -> bool:
+        """Whether a file is in the workspace and no other program obeys it."""
+        return (
+            path is not None and self.workspace is not None and not is_obeyed(path, str(self.workspace.root))
+        )
+
+    def _decide(self, request: ApprovalRequest, call: Call) -> Decision | None:
+        """What rules, trust and the mode say; None if they leave it to the person."""
+        if (denial := self.rules.denies(call)) is not None:
+            return self._decision(request, False, f"the user's rule: deny {denial.rule}", (denial,))
+        if (trust := trust_of(request)) in self.trusted or SessionTrust(request.name) in self.trusted:
+            what = request.name if trust.command is None else "this command"
+            return self._decision(request, True, f"you always allow {what} in this session")
+        saved, doubt = self.rules.allows(call), self.rules.doubt(call)
+        if doubt is not None and not (saved and all(is_exact(one.rule) for one in saved)):
+            return self._decision(request, False, doubt) if self.word == "deny" else None
+        if saved:
+            names = ", ".join(str(one.rule) for one in saved)
+            scopes = " and ".join(sorted({_SCOPES[one.scope] for one in saved}))
+            return self._decision(request, True, f"your rule {names} ({scopes})", saved)
+        return self._by_mode(request, call)
+
+    def _by_mode(self, request: ApprovalRequest, call: Call) -> Decision | None:
+        word = self.word
+        match word:
+            case "off":
+                return self._decision(request, True, f"mode off: {MEANINGS['off']}")
+            case "on" if request.name == ASK_USER and not request.requires_approval:
+                return self._decision(request, True, "it asks you itself")
+            case "on":
+                return None
+            case _ if not request.requires_approval:
+                return self._decision(request, True, f"mode {word}: this needs no approval")
+            case "edits" if request.name in FILE_TOOLS and self._is_ordinary(call.path):
+                return self._decision(request, True, "mode edits: the file is in the workspace")
+            case "deny":
+                return self._decision(request, False, "the user allows no call that needs approval")
+            case _:
+                return None
+
+    async def _question(self, request: ApprovalRequest, target: Target | None, notice: str) -> Question:
+        found = await in_thread(self._preview, request, target) if request.name in FILE_TOOLS else None
+        trust = trust_of(request)
+        return Question(
+            request,
+            preview=found,
+            is_destructive=_destroys(request),
+            always=f"every call of {request.name}"
+            if trust.command is None
+            else "this command, with the very same arguments",
+            suggested=self.suggest(request, target),
+            notice=notice or self._doubt(request),
+            leads_to=self._leads_to(request, target),
+        )
+
+    def _doubt(self, request: ApprovalRequest) -> str:
+        doubt = self.rules.doubt(self._call(request))
+        return "" if doubt is None else f"{doubt[:1].upper()}{doubt[1:]}."
+
+    def _preview(self, request: ApprovalRequest, target: Target | None) -> Preview | None:
+        if self.workspace is None:
+            return None
+        return preview(self.workspace, request.name, request.arguments, target)
+
+    def _leads_to(self, request: ApprovalRequest, target: Target | None) -> str:
+        if self.workspace is None or target is None:
+            return ""
+        return leads_to(self.workspace, request.arguments["path"], target)
+
+    def suggest(self, request: ApprovalRequest, target: Target | None = None) -> tuple[Rule, ...]:
+        """Rules that would allow this call and its like; none where that would open too much."""
+        call = self._call(request, target)
+        if request.name == BASH:
+            return tuple(rule for rule in _suggest_for(request) if rule not in self.rules.rules)
+        if request.name in FILE_TOOLS:
+            if call.path is None or not self._is_ordinary(call.path) or request.name == DELETE:
+                return ()
+            if not call.path.isprintable() or set(call.path) & set("*?"):  # it would mean other files
+                return ()
+            above = os.path.dirname(call.path)
+            return (Rule(request.name, f"{above}/**" if above else call.path),)
+        return (Rule(request.name),)
+
+    async def _has_changed(self, question: Question, then: Target | None, now: Target | None) -> bool:
+        """Whether the file is another one than the person saw, or has another content."""
+        if then is None or now is None or self.workspace is None:
+            return then is not now
+        if then.path != now.path:
+            return True
+        found, path = question.preview, question.request.arguments["path"]
+        return found is not None and await in_thread(file_state, self.workspace, path, now) != found.state
+
+    async def _take(self, request: ApprovalRequest, reply: Once | Always | ByRule | Refuse) -> Answer:
+        match reply:
+            case Once(None, ""):
+                self._keep(self._decision(request, True, "you allowed it"))
+                return True
+            case Once(arguments, note):
+                changed = "you allowed it with other arguments" if arguments is not None else "you allowed it"
+                self._keep(self._decision(request, True, f"{changed}: {note}" if note else changed))
+                return Approved(arguments, note)
+            case Always():
+                self.trusted[trust_of(request)] = None
+                self._keep(self._decision(request, True, "you allowed it, and always in this session"))
+            case ByRule(rules, scope):
+                await self._save(rules, scope)
+                names = ", ".join(map(str, rules))
+                self._keep(self._decision(request, True, f"you allowed it with the rule {names}"))
+            case Refuse(reason, by):
+                why = f"{by}: {reason}" if reason else by
+                self._keep(self._decision(request, False, why))
+                return Rejected(why)
+        self.reconsider()
+        return True
+
+    async def _save(self, rules: tuple[Rule, ...], scope: Any) -> None:
+        try:
+            await in_thread(self.rules.add, rules, scope)
+        except (RulesNotSaved, KeyStoreError) as error:
+            self.tell(f"{error}; the call is allowed this time")
+
+    def _decision(
+        self, request: ApprovalRequest, allowed: bool, why: str, rules: tuple[SavedRule, ...] = ()
+    ) -> Decision:
+        call = format_shown(request)
+        return Decision(request.call_id, request.name, call, allowed, why, self._clock(), rules)
+
+    def _keep(self, decision: Decision) -> None:
+        self._decisions.append(decision)
+        if decision.rules:
+            self._count(decision.rules)
+
+    def _count(self, rules: tuple[SavedRule, ...]) -> None:
+        """Count the uses beside the event loop."""
+        task = asyncio.ensure_future(in_thread(self.rules.use, rules))
+        _counting.add(task)
+        task.add_done_callback(_counting.discard)
+
+
+_counting: set[asyncio.Future[None]] = set()
+_SCOPES = {"project": "this project", "user": "everywhere"}
+
+
+def format_shown(request: ApprovalRequest) -> str:
+    """The call in one short line."""
+    pieces: list[str] = []
+    for key, value in request.shown.items():
+        clipped = value[:_SUMMARY] if isinstance(value, str) else value
+        pieces.append(f"{key}={json_line(clipped)[:_SUMMARY]}")
+    text = f"{request.name}({', '.join(pieces)})"
+    return text if len(text) <= _SUMMARY else f"{text[: _SUMMARY - 1]}…"
+
+
+def _suggest_for(request: ApprovalRequest) -> list[Rule]:
+    """Rules for a command; none if it holds a secret, or anything else that a file of rules cannot hold."""
+    command = request.arguments.get("command")
+    if not isinstance(command, str) or request.shown.get("command") != command:
+        return []
+    rules = [Rule(BASH, pattern) for pattern in suggest_patterns(command) or []]
+    return rules if all(map(is_writable, rules)) else []
+
+
+def _is_invalid(request: ApprovalRequest) -> bool:
+    """Whether the loop will refuse the call for its arguments, by the very check that the loop makes."""
+    tool = next((tool for tool in request.context.tools if tool.name == request.name), None)
+    try:
+        if isinstance(tool, Tool):
+            tool.prepare(request.arguments)
+    except InvalidArguments:
+        return True
+    return False
+
+
+def _destroys(request: ApprovalRequest) -> bool:
+    match request.arguments:
+        case {"command": str(command)}:
+            return is_destructive(command)
+        case _:
+            return request.name == DELETE

@@ -1,0 +1,82 @@
+"""Plan mode: tools that only look, an instruction to make a plan, and the way back.
+
+plan       agent.tools = plan_tools(tools)    agent.system_prompt = plan_prompt(prompt)
+execute    both as before                     the plan may be sent: EXECUTE
+"""
+
+from collections.abc import Sequence
+from inspect import isawaitable
+from typing import Any
+
+from swink.agent.config import PromptContext, SystemPrompt
+from swink.messages import AssistantMessage, Message, UserMessage, text_of
+from swink.tools import Tool, ToolSource, as_tools
+
+PLAN_INSTRUCTION = """# Plan mode
+
+You are in plan mode: look, think and plan, and change nothing. Only tools that read are available; tools \
+that write files or run commands come back when the user leaves plan mode. Do not ask for them, and do not \
+pretend to have made a change.
+
+Find out what you need to know first. Then give a plan that somebody else could carry out: the goal in one \
+sentence, numbered steps that name the files and what changes in each, how the result will be checked, and \
+what is uncertain. If a choice is the user's, ask instead of guessing."""
+EXECUTE = "The plan is approved. Carry it out now; all tools are available again."
+"""What is said to the agent when the user sends the plan for execution."""
+OFFER = "Send the plan for execution?"
+
+
+def plan_tools(offers: Sequence[Tool | ToolSource]) -> list[Tool | ToolSource]:
+    """The tools that say they are read-only, and the sources cut down to theirs."""
+    found: list[Tool | ToolSource] = []
+    for offer in offers:
+        if not isinstance(offer, Tool):
+            found.append(ReadOnlyTools(offer))
+        elif offer.read_only:
+            found.append(offer)
+    return found
+
+
+class ReadOnlyTools:
+    """A source of tools of which only the read-only ones are offered."""
+
+    def __init__(self, source: ToolSource) -> None:
+        self.source = source
+
+    def tools(self) -> Sequence[Any]:
+        """The tools as they are now."""
+        return [tool for tool in as_tools(self.source.tools()) if tool.read_only]
+
+
+def plan_prompt(prompt: SystemPrompt) -> SystemPrompt:
+    """The system prompt with the instruction of plan mode after it."""
+    if isinstance(prompt, str):
+        return _with_instruction(prompt)
+
+    async def planned(context: PromptContext) -> str:
+        text = prompt(context)
+        return _with_instruction(await text if isawaitable(text) else text)
+
+    return planned
+
+
+def without_plan(prompt: str | None) -> str:
+    """A prompt without what plan mode added: so it is saved if a conversation ends in it."""
+    return (prompt or "").removesuffix(PLAN_INSTRUCTION).removesuffix("\n\n")
+
+
+def has_plan(messages: Sequence[Message]) -> bool:
+    """Whether the agent's last word is something that could be carried out: the offer makes sense."""
+    for message in reversed(messages):
+        match message:
+            case AssistantMessage():
+                return bool(message.text.strip()) and message.stop_reason not in ("error", "aborted")
+            case UserMessage() if text_of(message.content).strip():
+                return False
+            case _:
+                pass
+    return False
+
+
+def _with_instruction(prompt: str) -> str:
+    return f"{prompt}\n\n{PLAN_INSTRUCTION}" if prompt else PLAN_INSTRUCTION

@@ -1,0 +1,174 @@
+"""Review of a change hunk by hunk: each is approved, rejected, or written anew by the person.
+
+What runs is the same call with other arguments, so that the file becomes byte for byte what was approved.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from swink.app.assistant.pending import Once, Refuse
+from swink.app.assistant.previews import EDIT, Preview
+from swink.events.transcript.diffs import Hunk
+from swink.tools import ToolError
+from swink.tools.coding.edits import Edit, apply_edits
+
+Verdict = bool | str
+"""Approved, rejected, or the lines that the hunk shall have instead."""
+_QUOTED = 2_000
+"""Characters of rejected hunks that the model is told."""
+
+
+class Review:
+    """The hunks of a change and what the person said of each."""
+
+    def __init__(self, preview: Preview) -> None:
+        assert preview.diff is not None
+        assert preview.old is not None
+        assert preview.new is not None
+        self.diff = preview.diff
+        self.state = preview.state
+        self.old = preview.old
+        self.new = preview.new
+        self.verdicts: list[Verdict | None] = [None] * len(self.diff.hunks)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every hunk has a verdict."""
+        return None not in self.verdicts
+
+    @property
+    def next_open(self) -> int | None:
+        """The first hunk without a verdict."""
+        return self.verdicts.index(None) if None in self.verdicts else None
+
+    def proposed(self, index: int) -> str:
+        """The lines that a hunk would leave, for a person to edit."""
+        lines = _raw_lines(self.new)
+        numbers = [line.new for line in self.diff.hunks[index].lines if line.new is not None]
+        return "\n".join([lines[number - 1].removesuffix("\n").removesuffix("\r") for number in numbers])
+
+    def text(self) -> str:
+        """The file as approved; hunks without a verdict count as rejected."""
+        if all(verdict is True for verdict in self.verdicts):
+            return self.new
+        return apply_verdicts(self.old, self.new, self.diff.hunks, self.verdicts)
+
+    def reply(self, name: str, arguments: Mapping[str, Any]) -> Once | Refuse:
+        """The answer for the call: as it is, with other arguments, or not at all."""
+        if all(verdict is True for verdict in self.verdicts):
+            return Once()
+        text = self.text()
+        if text == self.old:
+            return Refuse("every part of the change was rejected; nothing was written")
+        return Once(rewrite(name, arguments, self.old, text, self.state), self._note())
+
+    def _note(self) -> str:
+        rejected = [hunk for hunk, verdict in self._judged() if verdict is False or verdict is None]
+        edited = [hunk for hunk, verdict in self._judged() if isinstance(verdict, str)]
+        total = len(self.verdicts)
+        parts = [f"The user reviewed this change of {self.diff.path} in {total} hunks."]
+        if rejected:
+            shown = _quote("\n".join(_as_text(hunk) for hunk in rejected))
+            parts.append(
+                f"Not written, because the user rejected them ({len(rejected)} of {total}):\n{shown}"
+            )
+        if edited:
+            shown = _quote("\n".join(verdict for _, verdict in self._judged() if isinstance(verdict, str)))
+            parts.append(f"Written otherwise by the user ({len(edited)} of {total}), as:\n{shown}")
+        return "\n".join(parts)
+
+    def _judged(self) -> list[tuple[Hunk, Verdict | None]]:
+        return list(zip(self.diff.hunks, self.verdicts, strict=True))
+
+
+def apply_verdicts(old: str, new: str, hunks: Sequence[Hunk], verdicts: Sequence[Verdict | None]) -> str:
+    """The old text with the approved hunks; every byte outside of them stays as it was."""
+    before, after = _raw_lines(old), _raw_lines(new)
+    found: list[str] = []
+    at = 0
+    for hunk, verdict in zip(hunks, verdicts, strict=True):
+        numbers = [line.old for line in hunk.lines if line.old is not None]
+        start, end = (numbers[0] - 1, numbers[-1]) if numbers else (at, at)
+        found += before[at:start]
+        at = end
+        if isinstance(verdict, str):
+            ends = end < len(before) or new.endswith("\n")
+            found += _fit(verdict, before[start:end] or after, ends)
+        elif verdict:
+            for line in hunk.lines:
+                if line.kind == "same" and line.old is not None:
+                    found.append(before[line.old - 1])
+                elif line.kind == "added" and line.new is not None:
+                    found.append(after[line.new - 1])
+        else:
+            found += before[start:end]
+    found += before[at:]
+    return _join(found, "\r\n" if old.find("\r\n") >= 0 else "\n")
+
+
+def rewrite(
+    name: str, arguments: Mapping[str, Any], old: str, text: str, state: str | None
+) -> dict[str, Any]:
+    """The arguments with which the call makes `text` of the file, if that is still in the given state."""
+    changed = {**arguments, "expected_hash": state} if state is not None else dict(arguments)
+    if name != EDIT:
+        return {**changed, "content": text}
+    edits = _smallest_edit(old, text)
+    return {**changed, "edits": [msgspec.to_builtins(edit) for edit in edits]}
+
+
+def _smallest_edit(old: str, text: str) -> list[Edit]:
+    """One edit of whole lines that makes `text` of `old`, as short as it can be and still unique."""
+    before, after = _raw_lines(old), _raw_lines(text)
+    start, shorter = 0, min(len(before), len(after))
+    while start < shorter and before[start] == after[start]:
+        start += 1
+    tail = 0
+    while tail < shorter - start and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    for margin in (1, 3, 10, 50):
+        first = max(0, start - margin)
+        last = max(0, tail - margin)
+        edit = Edit("".join(before[first : len(before) - last]), "".join(after[first : len(after) - last]))
+        if _makes(old, [edit], text):
+            return [edit]
+    return [Edit(old, text)]
+
+
+def _makes(old: str, edits: list[Edit], text: str) -> bool:
+    try:
+        return apply_edits(old, edits).text == text
+    except ToolError:
+        return False
+
+
+def _raw_lines(text: str) -> list[str]:
+    """The lines with their ends; only a line feed ends one."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def _fit(written: str, around: Sequence[str], ends: bool) -> list[str]:
+    """What a person wrote, as lines that end like those around it; the last of a file may have no end."""
+    if not written:
+        return []
+    end = "\r\n" if around and around[0].endswith("\r\n") else "\n"
+    lines = [line.removesuffix("\r") + end for line in written.removesuffix("\n").split("\n")]
+    return lines if ends else [*lines[:-1], lines[-1].removesuffix(end)]
+
+
+def _join(lines: Sequence[str], end: str) -> str:
+    """The lines as a text; one that lost its place at the end of the file gets a line end."""
+    whole = [line if line.endswith("\n") else line + end for line in lines[:-1]]
+    return "".join([*whole, *lines[-1:]])
+
+
+def _as_text(hunk: Hunk) -> str:
+    marks = {"same": " ", "removed": "-", "added": "+"}
+    return "\n".join([hunk.header, *[marks[line.kind] + line.text for line in hunk.lines]])
+
+
+def _quote(text: str) -> str:
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}\n… ({len(text) - _QUOTED:,} characters more)"

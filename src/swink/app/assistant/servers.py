@@ -1,0 +1,288 @@
+"""MCP servers of an assistant: the user's and a trusted project's, started beside the conversation.
+
+    .mcp.json of a trusted project    {"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}
+    [mcp.files] in config.toml        the same fields; of two servers with one name the user's counts
+
+A server that fails is one notice, and the others work. What a project's file says about approval is ignored:
+that is the user's to decide.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.app.assistant.brought import SERVERS as PROJECT_FILE
+from swink.app.assistant.brought import Brought, Programs
+from swink.app.assistant.questions import FillIn
+from swink.app.assistant.serverprograms import expanded
+from swink.app.assistant.servertools import ServerTools
+from swink.app.assistant.trust import find_project
+from swink.errors import AgentError, MisuseError
+from swink.messages.redact import redact_text
+from swink.system.aio import outlast
+from swink.system.writable import is_beneath
+from swink.tools import Tool
+
+if TYPE_CHECKING:
+    from swink.mcp.client import McpServers
+    from swink.mcp.serverconfig import Server, StdioServer
+
+_USERS_ALONE = ("requires_approval", "trusted")
+
+
+class ServerState(Struct, frozen=True):
+    """One server for people: where it was configured, how it stands, and what it offers."""
+
+    name: str
+    source: str
+    state: Literal["starting", "ready", "stopped", "failed", "off"]
+    tools: tuple[str, ...] = ()
+    error: str = ""
+    notes: tuple[str, ...] = ()
+    """What was left out of its tools or is named otherwise, and why."""
+
+
+class Configured(Struct, frozen=True):
+    """Which servers there are, where each was configured, and what was wrong with others."""
+
+    servers: "tuple[Server, ...]" = ()
+    sources: dict[str, str] = {}
+    notices: tuple[str, ...] = ()
+    programs: dict[str, Programs] = {}
+    """What each server of a project names there, as it was allowed."""
+
+
+def find_servers(
+    users: Mapping[str, Any], brought: Brought | None, directory: str | Path = "."
+) -> Configured:
+    """The servers of the user's settings, and of what a trusted project brings along, for a directory."""
+    servers: dict[str, Server] = {}
+    sources: dict[str, str] = {}
+    notices: list[str] = []
+    theirs: Mapping[str, Any] = {}
+    project = None if brought is None else brought.project
+    if brought is not None and (data := brought.data(PROJECT_FILE)) is not None:
+        try:
+            theirs = _project_servers(data)
+        except ValueError as error:
+            notices.append(f"{brought.project / PROJECT_FILE} was not read: {error}")
+    if not theirs and not users:
+        return Configured(notices=tuple(notices))
+    from swink.mcp.serverconfig import StdioServer, servers_from  # most people have no servers
+
+    for source, listed in ((PROJECT_FILE, theirs), ("config.toml", users)):
+        for name, fields in listed.items():
+            missing: list[str] = []
+            try:
+                whole = expanded(fields, missing)
+                if missing:
+                    wanted = missing[0]
+                    raise MisuseError(
+                        f"{wanted} is not set in the environment; ${{{wanted}:-}} is empty then"
+                    )
+                server = servers_from({"mcpServers": {name: whole}})[0]
+                if isinstance(server, StdioServer):
+                    server = _placed(server, project if source == PROJECT_FILE else None, project, directory)
+            except AgentError as error:
+                notices.append(f"MCP server {name!r} of {source} is left out: {redact_text(str(error))}")
+                continue
+            servers[name], sources[name] = server, source
+    judged = {} if brought is None else brought.programs
+    programs = {name: judged[name] for name, source in sources.items() if source == PROJECT_FILE}
+    return Configured(tuple(servers.values()), sources, tuple(notices), programs)
+
+
+def _placed(
+    server: "StdioServer", owner: Path | None, project: Path | None, directory: str | Path
+) -> "StdioServer":
+    """The server with the directory that it starts in, and its program by its whole path if it names one.
+
+    That of a project (`owner`) starts in it; one of the user's in a directory of its own, so that no file of
+    the folder decides what it does. `cwd = "."` starts it in the folder, where that is trusted.
+    """
+    from swink.mcp.serverconfig import own_directory
+
+    base = os.path.realpath(directory if owner is None else owner)
+    if owner is None and server.cwd is None:
+        cwd = own_directory(server.name)
+    else:
+        cwd = _joined(base, server.cwd or ".")
+    named = os.path.dirname(server.command) != ""
+    command = _joined(cwd, server.command) if named else server.command
+    if project is None:
+        untrusted = str(find_project(directory))
+        for what, path in (("starts in", cwd), *([("is a program of", command)] if named else [])):
+            if is_beneath(os.path.realpath(path), untrusted):
+                raise MisuseError(f"it {what} this folder, which is not trusted ({path}); /trust asks again")
+    return replace(server, cwd=cwd, command=command)
+
+
+def _joined(base: str, path: str) -> str:
+    return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+
+
+class Servers:
+    """The servers that run, and their tools; `notify` is told of one that fails."""
+
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        self.fill_in: FillIn | None = None
+        """Puts what a server asks to the person; without it servers are told that nobody answers."""
+        self._notify = notify
+        self._states: dict[str, ServerState] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closing: dict[str, asyncio.Event] = {}
+        self._running: dict[str, Server] = {}
+        self._programs: dict[str, Programs] = {}
+        self._tools = ServerTools(self._running.keys(), notify)
+        self.owners = self._tools.owners
+        self._settled: dict[str, asyncio.Event] = {}
+        self._opened: dict[str, McpServers] = {}
+        self._logging_in: set[str] = set()
+
+    @property
+    def states(self) -> list[ServerState]:
+        """All servers, as they stand; one that has ended since it was ready is stopped."""
+        return [self._state_now(state) for state in self._states.values()]
+
+    def _state_now(self, state: ServerState) -> ServerState:
+        notes = (*state.notes, *self._tools.notes_of(state.name))
+        state = replace(state, tools=self._tools.names_of(state.name), notes=notes)
+        lost = self._opened[state.name].lost if state.name in self._opened else {}
+        return replace(state, state="stopped", error=lost[state.name]) if state.name in lost else state
+
+    def tools(self, taken: Iterable[str] = ()) -> Sequence[Tool]:
+        """The tools of the servers that are ready, named unlike each other and unlike those in `taken`."""
+        return self._tools.named(taken)
+
+    async def follow(self, configured: Configured) -> None:
+        """Start what is new, stop what is gone or was changed; it does not wait until servers are ready."""
+        wanted = {server.name: server for server in configured.servers}
+        before, self._programs = self._programs, configured.programs
+        await self._stop(
+            [
+                name
+                for name, server in self._running.items()
+                if wanted.get(name) != server or before.get(name) != self._programs.get(name)
+            ]
+        )
+        for name in [name for name in self._states if name not in wanted]:
+            del self._states[name]
+        for name, server in wanted.items():
+            source = configured.sources.get(name, "")
+            if server.disabled:
+                self._states[name] = ServerState(name, source, "off")
+            elif name not in self._running:
+                self._states[name] = ServerState(name, source, "starting")
+                self._running[name], self._closing[name] = server, asyncio.Event()
+                self._settled[name] = asyncio.Event()
+                self._tasks[name] = asyncio.create_task(self._serve(server), name=f"swink-mcp-{name}")
+        for notice in configured.notices:
+            self._notify(notice)
+
+    async def settle(self) -> None:
+        """Return when every server is ready or has failed: a run that begins earlier is without its tools."""
+        for settled in list(self._settled.values()):
+            await settled.wait()
+
+    async def restart(self, name: str) -> None:
+        """Stop a server and start it anew."""
+        server, state = self._running.get(name), self._states.get(name)
+        if server is not None and state is not None:
+            await self._stop([name])
+            servers = (*self._running.values(), server)
+            await self.follow(Configured(servers, {name: state.source}, programs=self._programs))
+
+    async def login(self, name: str) -> None:
+        """Start a server anew, and show the person where to log in if it wants that."""
+        self._logging_in.add(name)
+        await self.restart(name)
+
+    async def aclose(self) -> None:
+        """Stop every server."""
+        await self._stop(list(self._running))
+
+    async def _serve(self, server: "Server") -> None:
+        """Keep one server open until it is to be closed, in one task from its start to its end."""
+        from swink.app.assistant.elicitations import answer
+        from swink.mcp.client import McpServers
+
+        on_elicit = None if self.fill_in is None else partial(answer, fill_in=self.fill_in)
+        name = server.name
+        on_login, settled = self._show_login if name in self._logging_in else None, self._settled[name]
+        self._logging_in.discard(name)
+        programs = self._programs.get(name)
+        check = None if programs is None else partial(_check, programs)
+        try:
+            async with McpServers(
+                [server], on_elicit=on_elicit, on_login=on_login, before_start=check
+            ) as opened:
+                self._opened[name] = opened
+                notes = tuple(map(redact_text, opened.problems))
+                self._states[name] = replace(self._states[name], state="ready", notes=notes)
+                self._tools.add(name, {opened.origins[tool.name]: tool for tool in opened.tools})
+                settled.set()
+                for note in notes:
+                    self._notify(note)
+                await self._closing[name].wait()
+        except Exception as error:
+            # The SDK and what it imports may raise anything; a server must not be starting for ever.
+            said = str(error) if isinstance(error, AgentError) else f"MCP server {name!r}: {error!r}"
+            text = redact_text(said)
+            self._states[name] = replace(self._states[name], state="failed", error=text)
+            self._notify(f"{text} (/mcp, or swink mcp list, shows all servers)")
+        finally:
+            settled.set()
+            self._opened.pop(name, None)
+            self._tools.remove(name)
+
+    def _show_login(self, name: str, url: str) -> None:
+        from swink.mcp.browser import open_browser
+
+        self._notify(f"log in to the MCP server {name} in your browser: {url}")
+        open_browser(url)
+
+    async def _stop(self, names: Sequence[str]) -> None:
+        tasks: list[asyncio.Task[None]] = []
+        for name in names:
+            self._closing.pop(name).set()
+            task = self._tasks.pop(name)
+            if self._states[name].state == "starting":
+                task.cancel()
+            tasks.append(task)
+            del self._running[name]
+        if tasks:
+            await outlast(asyncio.gather(*tasks, return_exceptions=True))
+
+
+def _check(programs: Programs) -> None:
+    """Refuse to start a server while what it names is not what was allowed; blocking."""
+    from swink.mcp.serverconfig import McpError
+
+    if (changed := programs.changed()) is not None:
+        raise McpError(
+            f"it is not started, because {changed} is not as it was when the user allowed it; "
+            "/reload or /trust asks about it"
+        )
+
+
+def _project_servers(data: bytes) -> Mapping[str, Any]:
+    match json.loads(data):
+        case {"mcpServers": dict()} as found:
+            servers = cast("dict[str, Any]", found["mcpServers"])
+        case _:
+            raise ValueError('it is not of the form {"mcpServers": {"name": {"command": "…"}}}')
+    return {name: _without_approval(fields) for name, fields in servers.items()}
+
+
+def _without_approval(fields: Any) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    named = cast("dict[str, Any]", fields)
+    return {key: value for key, value in named.items() if key not in _USERS_ALONE}

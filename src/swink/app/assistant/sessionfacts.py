@@ -1,0 +1,124 @@
+"""What people are told of a session: its title, age, cost, a short id, and what is left to do in it."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from swink.app.assistant.calls import format_call
+from swink.app.assistant.shell import told_command
+from swink.events.transcript.blocks import counted
+from swink.memory.meta import SessionMeta
+from swink.memory.tree import Branch
+from swink.messages import Message, ToolResultMessage, UserMessage
+from swink.messages.records import Conversation
+from swink.messages.redact import redact_text
+from swink.messages.redact.shown import escape_invisible
+from swink.system.oneline import shorten, strip_controls
+
+_SHORT = 6
+"""Characters of an id that are shown, if no other id has them."""
+_STEPS = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
+
+
+def title_line(meta: SessionMeta, room: int | None = None) -> str:
+    """The title in one line, without secrets and without characters that nobody sees."""
+    text = escape_invisible(redact_text(strip_controls(meta.title))).strip() or "(no title)"
+    return text if room is None else shorten(text, room)
+
+
+def format_age(seconds: float) -> str:
+    """How long ago: "40 s", "5 min", "3 h", "2 d", "6 w", "2 y"."""
+    left = max(0.0, seconds)
+    for size, unit in _STEPS:
+        if left < size:
+            return f"{int(left)} {unit}"
+        left /= size
+    return f"{int(left)} y"
+
+
+def format_cost(meta: SessionMeta) -> str:
+    """What it cost, in US dollars; "?" stands for a part that is not known."""
+    if meta.unpriced:
+        return f"{_dollars(meta.cost)}+?" if meta.cost else "?"
+    return _dollars(meta.cost)
+
+
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """For each id a part of it that no other one has."""
+    pieces = Counter(piece for id in ids for piece in {id[at : at + _SHORT] for at in range(len(id))})
+    return {id: _short(id, ids, pieces) for id in ids}
+
+
+def tree_lines(branches: Sequence[Branch], marked: str | None = None) -> Iterator[str]:
+    """Sessions below those that they were forked from, one of them marked."""
+    ids = short_ids([branch.meta.id for branch in branches])
+    for branch in branches:
+        meta = branch.meta
+        indent = "   " * (branch.depth - 1) + "└─ " if branch.depth else ""
+        place = "" if meta.parent is None else f", forked after message {meta.forked_at}"
+        gone = f" of {meta.parent}, which was deleted" if meta.parent and not branch.depth else ""
+        facts = f"({counted(meta.messages, 'message')}{place}{gone}){' ←' if meta.id == marked else ''}"
+        yield f"{indent}{title_line(meta)}  {ids[meta.id]}  {facts}"
+
+
+def working_directory() -> str | None:
+    """The current directory as sessions name it; None if it is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def what_is_left(conversation: Conversation) -> Iterator[str]:
+    """What an interrupted turn left undone, a line each."""
+    turn = conversation.open
+    last = next(
+        (message for message in reversed(conversation.messages) if not _is_told_command(message)), None
+    )
+    if turn is not None:
+        for call in turn.reply.tool_calls:
+            state = (
+                "finished"
+                if call.id in turn.results
+                else "waits for your approval"
+                if call.id in turn.pending
+                else "outcome unknown"
+                if call.id in turn.started
+                else "not started"
+            )
+            yield f"{format_call(call.name, call.arguments)}: {state}"
+    elif isinstance(last, UserMessage):
+        yield "the last prompt has no answer yet"
+    elif isinstance(last, ToolResultMessage):
+        yield "the last results of tools have no answer yet"
+    queued = len(conversation.steering) + len(conversation.follow_up)
+    if queued:
+        yield "1 message is still queued" if queued == 1 else f"{queued} messages are still queued"
+
+
+def _is_told_command(message: Message) -> bool:
+    """Whether it tells of a command of the user's own, which nobody answers."""
+    return isinstance(message, UserMessage) and told_command(message.text) is not None
+
+
+def _short(id: str, ids: Iterable[str], pieces: Counter[str]) -> str:
+    tail = id.rpartition("_")[2]
+    if len(tail) < 2 * _SHORT or pieces[tail[:_SHORT]] == 1:
+        return tail[:_SHORT] if len(tail) >= 2 * _SHORT else id
+    others = [other for other in ids if other != id]
+    for length in range(_SHORT + 1, len(tail)):
+        if not any(tail[:length] in other for other in others):
+            return tail[:length]
+    return id
+
+
+def _dollars(cost: float) -> str:
+    return (
+        "$0"
+        if cost == 0
+        else f"${cost:.2f}"
+        if cost >= 0.995
+        else f"${cost:.4f}"
+        if cost >= 0.0001
+        else "<$0.0001"
+    )

@@ -1,0 +1,283 @@
+"""Survey: what is in a directory now, with the content of its files where that is not known yet.
+
+A file is read again only if its size, times or number changed: an unchanged tree costs one `lstat` a file.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+
+from msgspec import Struct, field
+
+from swink.app.assistant.snapshots.entries import Entry, Snapshot
+from swink.app.assistant.snapshots.vault import Damaged, Vault
+from swink.tools.coding.credentials import is_known_place, is_unsuspicious, suspect
+from swink.tools.coding.ignore import IgnoreFile
+from swink.tools.coding.supervisor.snapshot import open_beneath
+
+MOST_SECONDS = 30.0
+_DEEPEST = 100
+_RULES = 1 << 20
+"""Bytes of an ignore file that are read."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which a file's times tell whether it changed again: the clocks of disks are coarse."""
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+Signature = tuple[int, int, int, int]
+"""Of a file: size, times of its content and of its state, number."""
+Rules = tuple[tuple[int, IgnoreFile], ...]
+"""The ignore files in force, outermost first, each with the length of its directory's path."""
+
+
+class Limits(Struct, frozen=True):
+    """What a snapshot takes: bytes of a file, bytes that one snapshot may add, files and directories."""
+
+    largest: int = 5 << 20
+    new: int = 200 << 20
+    files: int = 20_000
+
+
+class TooMuch(Exception):
+    """There are more files than a snapshot takes."""
+
+
+class Known(Struct):
+    """The hashes of files by their paths and signatures, as far as the vault has the content."""
+
+    generation: int = 0
+    last: Snapshot | None = None
+    """The last snapshot that was taken with this knowledge."""
+    files: dict[str, tuple[Signature, str]] = field(default_factory=dict[str, tuple[Signature, str]])
+
+
+class Survey:
+    """One look at a directory; `keep` takes the content of a file and returns its hash."""
+
+    def __init__(
+        self, root: str, known: Known, keep: Callable[[bytes], str], limits: Limits = Limits()
+    ) -> None:
+        self.root = root
+        self._limits = limits
+        self._known = known.files
+        self._keep = keep
+        self._seen: dict[str, tuple[Signature, str]] = {}
+        self._new = 0
+        self._started = time.time_ns()
+        self._until = time.monotonic() + MOST_SECONDS
+        self.tree: dict[str, Entry] = {}
+
+    def walk(self, before: Snapshot | None = None, rules: Callable[[str], bytes] | None = None) -> None:
+        """Everything in the directory, less what git ignores by the rules of the snapshot before.
+
+        Raises `TooMuch`. A tool that changes .gitignore must not make files appear or vanish: what was
+        ignored stays so, what was there is looked at.
+        """
+        top = os.open(self.root, _DIRECTORY & ~getattr(os, "O_NOFOLLOW", 0))
+        try:
+            self._below(top, "", _exclude(top), before, rules)
+        finally:
+            os.close(top)
+        if before is not None:
+            self.look([path for path in before.tree if path not in self.tree], before)
+
+    def look(self, paths: Iterable[str], before: Snapshot | None = None) -> None:
+        """What is at these paths, and the directories that they are in."""
+        for path in paths:
+            parent, _, name = path.rpartition("/")
+            directory = open_beneath(self.root, os.path.join(self.root, parent))
+            if directory is None:
+                continue
+            try:
+                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                self._add(directory, path, name, found, before)
+            except OSError:
+                continue
+            finally:
+                os.close(directory)
+            self._add_parents(parent)
+
+    @property
+    def known(self) -> dict[str, tuple[Signature, str]]:
+        """What is known of the files that were seen."""
+        return self._seen
+
+    def _add_parents(self, path: str) -> None:
+        while path and path not in self.tree:
+            with suppress(OSError):
+                mode = os.lstat(os.path.join(self.root, path)).st_mode
+                self.tree[path] = Entry("directory", stat.S_IMODE(mode))
+            path = path.rpartition("/")[0]
+
+    def _below(
+        self,
+        directory: int,
+        prefix: str,
+        rules: Rules,
+        before: Snapshot | None,
+        read: Callable[[str], bytes] | None,
+    ) -> None:
+        try:
+            with os.scandir(directory) as entries:
+                found = {entry.name: entry for entry in entries}
+        except OSError:
+            return
+        if time.monotonic() > self._until or len(self.tree) + len(found) > self._limits.files:
+            raise TooMuch
+        ignoring = prefix + ".gitignore"
+        if before is not None and read is not None and (not prefix or prefix[:-1] in before.tree):
+            lines = read(ignoring)
+        else:
+            lines = _read(directory, ".gitignore") if ".gitignore" in found else b""
+        if lines:
+            rules = (*rules, (len(prefix), _parse(lines)))
+        in_place = is_known_place(prefix)
+        for name in sorted(found):
+            path = prefix + name
+            try:
+                status = found[name].stat(follow_symlinks=False)
+            except OSError:
+                continue
+            is_directory = stat.S_ISDIR(status.st_mode)
+            if name == ".git" or (rules and _is_ignored(rules, path, name, is_directory)):
+                continue
+            if (in_place or not is_unsuspicious(name)) and not is_directory and suspect(path) == "sure":
+                continue
+            self._add(directory, path, name, status, before)
+            if is_directory and prefix.count("/") < _DEEPEST:
+                try:
+                    inside = os.open(name, _DIRECTORY, dir_fd=directory)
+                except OSError:
+                    continue
+                try:
+                    self._below(inside, path + "/", rules, before, read)
+                finally:
+                    os.close(inside)
+
+    def _add(
+        self, directory: int, path: str, name: str, found: os.stat_result, before: Snapshot | None
+    ) -> None:
+        mode = stat.S_IMODE(found.st_mode)
+        if stat.S_ISREG(found.st_mode):
+            self.tree[path] = self._file(directory, path, name, found, mode, before)
+        elif stat.S_ISDIR(found.st_mode):
+            self.tree[path] = Entry("directory", mode)
+        elif stat.S_ISLNK(found.st_mode):
+            with suppress(OSError):
+                target = os.readlink(name, dir_fd=directory)
+                self.tree[path] = Entry("link", 0, os.fsencode(target).decode("latin-1"))
+
+    def _file(
+        self,
+        directory: int,
+        path: str,
+        name: str,
+        found: os.stat_result,
+        mode: int,
+        before: Snapshot | None,
+    ) -> Entry:
+        signature = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+        known = self._known.get(path)
+        if known is not None and known[0] == signature:
+            self._seen[path] = known
+            return Entry("file", mode, known[1])
+        unsaved = Entry("unsaved", mode, f"{found.st_size} {found.st_mtime_ns}")
+        if found.st_size > self._limits.largest or self._new + found.st_size > self._limits.new:
+            return unsaved
+        if before is not None and before.tree.get(path) == unsaved:
+            return unsaved  # it would look as if it had changed
+        try:
+            with open(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+                data = file.read(self._limits.largest + 1)
+        except OSError:
+            return unsaved
+        if len(data) > self._limits.largest:
+            return unsaved
+        hash = self._keep(data)
+        self._new += len(data)
+        if self._started - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
+            self._seen[path] = signature, hash
+        return Entry("file", mode, hash)
+
+
+def take(
+    vault: Vault,
+    root: str,
+    known: Known,
+    before: Snapshot | None = None,
+    named: Collection[str] = (),
+    *,
+    whole: bool = True,
+    limits: Limits = Limits(),
+) -> Snapshot:
+    """A snapshot of the whole directory, with the files that tools named even if git ignores them.
+
+    One after another looks at the same files: if that one is not complete, neither is this one.
+    """
+    with vault.holding():
+        if known.generation != vault.generation:
+            known.files.clear()
+            known.generation, known.last = vault.generation, None
+        survey = Survey(root, known, vault.put, limits)
+        complete = whole if before is None else before.complete
+        if complete:
+            try:
+                survey.walk(before, None if before is None else _rules_of(vault, before))
+            except TooMuch:
+                complete = before is not None
+                survey = Survey(root, known, vault.put, limits)
+                survey.look(() if before is None else before.tree, before)
+        else:
+            survey.look(() if before is None else before.tree, before)
+        survey.look([path for path in named if path not in survey.tree], before)
+        known.files.update(survey.known)
+        last = known.last
+        if last is None or last.complete != complete or last.tree != survey.tree:
+            known.last = last = vault.save(survey.tree, complete=complete)
+        return last
+
+
+def _rules_of(vault: Vault, before: Snapshot) -> Callable[[str], bytes]:
+    def read(path: str) -> bytes:
+        entry = before.tree.get(path)
+        if entry is None or entry.kind != "file":
+            return b""
+        with suppress(Damaged):
+            return vault.get(entry.content)
+        return b""
+
+    return read
+
+
+def _exclude(top: int) -> Rules:
+    try:
+        directory = os.open(".git/info", _DIRECTORY, dir_fd=top)
+    except OSError:
+        return ()
+    try:
+        lines = _read(directory, "exclude")
+    finally:
+        os.close(directory)
+    return ((0, _parse(lines)),) if lines else ()
+
+
+def _read(directory: int, name: str) -> bytes:
+    try:
+        with open(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+            return file.read(_RULES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except OSError:
+        return b""
+
+
+def _parse(lines: bytes) -> IgnoreFile:
+    return IgnoreFile(lines.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"))
+
+
+def _is_ignored(rules: Rules, path: str, name: str, is_directory: bool) -> bool:
+    for start, file in reversed(rules):
+        verdict = file.verdict(path[start:], name, is_directory=is_directory)
+        if verdict is not None:
+            return verdict
+    return False

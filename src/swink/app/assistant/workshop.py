@@ -1,0 +1,298 @@
+"""The workshop: what an assistant has to work with in a directory, and the agent that works there.
+
+Workshop(directory, trust, settings)   nothing is read yet: the first frame need not wait
+make_agent(model, …)                   the agent; the workshop is the source of its tools
+await open()                           once trust is known: instructions, commands, servers; again to reload
+await aclose()                         servers and background commands are ended
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from swink.agent import Agent
+from swink.agent.checkpoint import placeholders
+from swink.agent.config import ApprovalMode, PromptContext
+from swink.agent.policy import Approve, Policy
+from swink.app.assistant.brought import Brought
+from swink.app.assistant.customcommands import CustomCommand, read_commands
+from swink.app.assistant.instructions import Instructions, read_instructions
+from swink.app.assistant.planning import ReadOnlyTools
+from swink.app.assistant.prompts import Surroundings, find_git, is_small, look_around, system_prompt
+from swink.app.assistant.questions import FillIn, question_tools
+from swink.app.assistant.servers import Servers, find_servers
+from swink.app.assistant.settings import UserSettings
+from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
+from swink.app.assistant.trust import Trust, find_project
+from swink.memory.jsonl import sessions_dir
+from swink.memory.session import Session
+from swink.messages import Message, ModelSpec
+from swink.models.catalog import with_limits
+from swink.models.keys.store import config_dir
+from swink.stream import StreamFn, StreamOptions
+from swink.system.threads import in_thread
+from swink.system.writable import mark_writable
+from swink.tools import GONE, Tool
+from swink.tools.coding.background import Background, Job
+from swink.tools.coding.sandbox import Sandbox
+
+
+class _Terms(Struct, frozen=True):
+    """What an agent of this workshop, and its sub-agents, are made with."""
+
+    approve: Approve | None = None
+    approval_mode: ApprovalMode = "on"
+    options: StreamOptions = StreamOptions()
+    stream_fn: StreamFn | None = None
+
+
+class Workshop:
+    """The tools and instructions of one directory, shared by the conversations in it.
+
+    It is a source of tools: what it offers depends on the model that the agent has at that turn.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        trust: Trust | None = None,
+        settings: UserSettings | None = None,
+    ) -> None:
+        self.directory = Path(os.path.realpath(directory))
+        self._writable = mark_writable(self.directory)
+        self.trust = trust or Trust(find_project(self.directory), "unasked")
+        self.settings = settings or UserSettings(config_dir() / "config.toml")
+        self.is_coding = has_work(self.directory)
+        self.is_first_run = False
+        """Whether nobody has chosen a model yet, and there is no key."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called, from any thread, when there is a notice to take."""
+        self.agent: Agent | None = None
+        """The agent whose model decides what is offered; whoever copies it to go on names the copy here."""
+        self.background = Background()
+        self.background.on_end = self._tell_end
+        self.servers = Servers(self.notify)
+        self.sub_agents = SubAgents(self._make_sub_agent)
+        self.commands: dict[str, CustomCommand] = {}
+        """The user's own commands, and those of a trusted project, by name."""
+        self.instructions: Instructions | None = None
+        self.fill_in: FillIn | None = None
+        """Puts what the agent asks to the person; without it the agent has no ask_user."""
+        self._notices: list[str] = []
+        self._said: set[str] = set()
+        self._terms = _Terms()
+        self._around: Surroundings | None = None
+        self._base: tuple[Tool, ...] | None = None
+
+    @property
+    def project(self) -> Path | None:
+        """The project, if what it brings along may be used."""
+        return self.trust.project if self.trust.is_trusted else None
+
+    @property
+    def _brought(self) -> Brought | None:
+        """What the project brings along, as it was allowed."""
+        return self.trust.brought if self.trust.is_trusted else None
+
+    def notify(self, text: str) -> None:
+        """Keep something that people have to know until it is taken."""
+        self._notices.append(text)
+        self.changed()
+
+    def take_notices(self) -> list[str]:
+        """What people have to know, once."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def make_agent(
+        self,
+        model: ModelSpec,
+        *,
+        session: Session | None = None,
+        approve: Approve | None = None,
+        approval_mode: ApprovalMode = "on",
+        system: str | None = None,
+        tools: Sequence[Any] = (),
+        options: StreamOptions = StreamOptions(),
+        policies: Sequence[Policy] = (),
+        stream_fn: StreamFn | None = None,
+    ) -> Agent:
+        """An agent that works here; every call is put to `approve`, whose word may change later.
+
+        The policies hold for its sub-agents too, and limits count all of them together.
+        """
+        self._terms = _Terms(approve, approval_mode, options, stream_fn)
+        self.agent = Agent(
+            model,
+            system_prompt=self._prompt if system is None else system,
+            tools=[*tools, self, *_gone(session, tools)],
+            session=session,
+            options=options,
+            policies=[HoldBelow(policies), *policies] if policies else (),
+            approve=approve,
+            approval_mode=approval_mode,
+            # What a small model writes as a summary loses more than a window that is cut.
+            transform_context="window" if is_small(with_limits(model)) else "summary",
+            stream_fn=stream_fn,
+        )
+        return self.agent
+
+    async def open(self, *, trust: Trust | None = None, settings: UserSettings | None = None) -> None:
+        """Read what there is to read, and start the servers; again after a change of trust or settings."""
+        self.trust, self.settings = trust or self.trust, settings or self.settings
+        if notice := self.trust.notice:
+            self.notify(notice)
+        for notice in [] if self._brought is None else self._brought.notices:
+            self._tell_once(notice)
+        self.commands, notices = await in_thread(read_commands, self._brought)
+        self._around, self._base = None, None
+        await self._read_instructions()
+        for notice in notices:
+            self.notify(notice)
+        self.servers.fill_in = self.fill_in
+        await self.servers.follow(
+            await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
+        )
+
+    async def aclose(self) -> None:
+        """End the servers and the commands in the background."""
+        try:
+            await self.background.aclose()
+        finally:
+            await self.servers.aclose()
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools for the model as it is now; none for one whose window they would fill."""
+        if self.agent is not None and is_small(with_limits(self.agent.model)):
+            return ()
+        asking = [] if self.fill_in is None else question_tools(self.fill_in)
+        others = [*asking, *self.sub_agents.tools()]
+        own = [*self._own_tools([tool.name for tool in others]), *others]
+        given = [] if self.agent is None else [tool for tool in self.agent.tools if isinstance(tool, Tool)]
+        taken = [tool.name for tool in (*own, *given) if tool.description != GONE]
+        return [*own, *self.servers.tools(taken)]
+
+    def sandbox(self) -> Sandbox | None:
+        """What the user's own commands run in: nothing in a trusted or empty folder, else the sandbox."""
+        return (
+            None
+            if self.trust.is_trusted or not self.is_coding
+            else Sandbox(self.directory, hidden=self._hidden())
+        )
+
+    def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
+        """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
+        if self._base is None:
+            from swink.app.assistant.projectscripts import ProjectScripts
+            from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
+
+            if not self.is_coding:
+                self._base = (*fetch_tools(), *todo_tools())
+            else:
+                self._base = tuple(
+                    coding_tools(self.directory, hidden=self._hidden(), background=self.background)
+                )
+            sandbox = Sandbox(self.directory, hidden=self._hidden())
+            place, brought = config_dir() / "tools", self._brought
+            own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
+            theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
+            self._scripts = [*own, *theirs]
+        tools = {tool.name: tool for tool in self._base}
+        for tool in (tool for scripts in self._scripts for tool in scripts.tools()):
+            if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
+                self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
+        return list(tools.values())
+
+    def _hidden(self) -> list[Path]:
+        """Places that no tool may read: what was said elsewhere, keys and settings."""
+        return [place for place in (sessions_dir(), config_dir()) if not self.directory.is_relative_to(place)]
+
+    async def _prompt(self, context: PromptContext) -> str:
+        model = with_limits(ModelSpec("", "") if self.agent is None else self.agent.model)
+        if is_small(model):
+            self._tell_once(
+                f"{model} has room for {model.context_window:,} tokens: it gets a short prompt and no tools; "
+                "/model, or --model, takes another one"
+            )
+        if self._around is None:  # once: a prompt that stays the same is cached by providers
+            self._around = await in_thread(look_around, self.directory)
+        instructions = self.instructions or await self._read_instructions()
+        return system_prompt(model, self._around, coding=self.is_coding, instructions=instructions.text)
+
+    async def _read_instructions(self) -> Instructions:
+        self.instructions = found = await in_thread(read_instructions, self.directory, self.project)
+        for notice in found.notices:
+            self._tell_once(notice)
+        return found
+
+    def _make_sub_agent(self, kind: Kind) -> Agent:
+        assert self.agent is not None
+        terms = self._terms
+        around = "" if self._around is None else f"\n\n{self._around}"
+        return Agent(
+            self.agent.model,
+            system_prompt=f"{PROMPTS[kind]}{around}",
+            tools=[_SubAgentTools(self, kind)],
+            approve=terms.approve,
+            approval_mode=terms.approval_mode,
+            options=terms.options,
+            stream_fn=terms.stream_fn,
+        )
+
+    def tools_of(self, kind: Kind) -> Sequence[Tool]:
+        """The tools of a sub-agent now; those that read, if it only looks or the assistant plans by now."""
+        tools = [*self._own_tools(), *(self.servers.tools() if kind == "task" else ())]
+        offers = () if self.agent is None else self.agent.tools
+        is_planning = any(isinstance(offer, ReadOnlyTools) for offer in offers)
+        return [tool for tool in tools if tool.read_only] if kind == "explore" or is_planning else tools
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.notify(text)
+
+    def _tell_end(self, job: Job) -> None:
+        how = job.error if job.completed is None else job.completed.ending
+        self.notify(f"background command {job.id} has ended ({how}): {job.command}")
+
+    def _tell_bad(self, bad: Any) -> None:
+        self._tell_once(f"{bad.path} is no tool: {bad.reason}")
+
+
+class _SubAgentTools:
+    """A source of tools, asked at every turn."""
+
+    def __init__(self, workshop: Workshop, kind: Kind) -> None:
+        self._workshop = workshop
+        self._kind: Kind = kind
+
+    def tools(self) -> Sequence[Tool]:
+        return self._workshop.tools_of(self._kind)
+
+
+def make_assistant(directory: str | Path, model: ModelSpec, **options: Any) -> Agent:
+    """An agent set up for a person in a directory; options are those of `Workshop.make_agent`."""
+    return Workshop(directory).make_agent(model, **options)
+
+
+def has_work(directory: Path) -> bool:
+    """Whether there is something to work on: a git repository, or any file that is not hidden."""
+    if find_git(directory) is not None:
+        return True
+    try:
+        with os.scandir(directory) as entries:
+            return any(not entry.name.startswith(".") for entry in entries)
+    except OSError:
+        return False
+
+
+def _gone(session: Session | None, tools: Sequence[Any]) -> Sequence[Tool]:
+    """What stands in for tools that the conversation used; those that a source still has take its place."""
+    if session is None:
+        return ()
+    turn = session.conversation.open
+    messages: list[Message] = [*session.messages, *([] if turn is None else [turn.reply])]
+    return placeholders(messages, [tool for tool in tools if isinstance(tool, Tool)])

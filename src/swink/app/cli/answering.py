@@ -1,0 +1,136 @@
+"""`swink run`: one prompt, one answer, an exit code."""
+
+import argparse
+import sys
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from swink.agent import Agent
+from swink.agent.config import AgentResult
+from swink.app.cli.conversation import make_agent
+from swink.app.cli.explain import explain
+from swink.app.cli.output import OutputFailed, check_output, claim_stdout
+from swink.app.cli.printing import JsonPrinter, Printer, TextPrinter
+from swink.app.cli.resuming import keeper_of_run
+from swink.app.cli.terminal import say
+from swink.app.cli.working import change_directory, open_workshop
+from swink.errors import AgentError, MissingKey, MisuseError
+from swink.messages import AssistantMessage
+from swink.system import startup
+from swink.system.interrupts import interruptible
+from swink.system.threads import run_to_end
+
+if TYPE_CHECKING:
+    from swink.app.assistant.workshop import Workshop
+
+_PATIENCE = 2.0
+"""Seconds of silence on standard input after which it is said what is being waited for."""
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Answer the prompt."""
+    change_directory(arguments)
+    check_output()
+    if arguments.output == "text":
+        return _answer(arguments, TextPrinter())
+    printer = JsonPrinter(claim_stdout())
+    startup.last_words = printer.give_up
+    try:
+        return _answer(arguments, printer)
+    except OutputFailed:
+        raise
+    except Exception as error:  # whatever it is: a reader of JSON waits for its last line
+        kind = error.kind if isinstance(error, AgentError) else "other"
+        printer.end(AgentResult((), "error", error=str(error) or type(error).__name__, error_kind=kind))
+        raise
+    finally:
+        printer.give_up()  # without effect where there is a result
+        startup.last_words = None
+
+
+def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
+    prompt = read_prompt(arguments.prompt)
+    keeper = keeper_of_run(arguments)
+    workshop = _open_workshop() if arguments.coding else None
+    if keeper is None:
+        agent = make_agent(arguments, workshop=workshop)
+        return run_to_end(_answer_in(workshop, agent, prompt, printer, arguments.deadline))
+    agent = make_agent(arguments, session=keeper.session, workshop=workshop)
+    if isinstance(printer, JsonPrinter):
+        printer.session = keeper.saved_id
+    try:
+        code = run_to_end(_answer_in(workshop, agent, prompt, printer, arguments.deadline))
+    finally:
+        for notice in keeper.take_notices():
+            say(notice, "warning")
+        if (saved := keeper.saved_id()) is not None:
+            say(f"session {saved}")
+    return code if code or keeper.is_complete else 1
+
+
+def _open_workshop() -> "Workshop":
+    from swink.app.assistant.settings import load_settings  # most runs have no workshop
+
+    return open_workshop(load_settings())
+
+
+async def _answer_in(
+    workshop: "Workshop | None", agent: Agent, prompt: str | None, printer: Printer, deadline: float | None
+) -> int:
+    """Answer, in a workshop that is open meanwhile."""
+    if workshop is None:
+        return await answer(agent, prompt, printer, deadline)
+    try:
+        await workshop.open()
+        await workshop.servers.settle()
+        return await answer(agent, prompt, printer, deadline)
+    finally:
+        for notice in workshop.take_notices():
+            say(notice)
+        await workshop.aclose()
+
+
+async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: float | None = None) -> int:
+    """Show a run from its start to its end, without a prompt the rest of one; the exit code."""
+    with interruptible(agent.abort) as interruption:
+        try:
+            async with agent.stream(prompt, deadline=deadline) as run:
+                async for event in run:
+                    printer.show(event)
+                result = await run.result()
+        except MissingKey as error:  # raised before the run starts
+            result = AgentResult((), "error", error=str(error), error_kind=error.kind)
+        printer.end(result)
+    if result.stop_reason == "aborted" and interruption.signal is not None:
+        say("interrupted")
+        return interruption.exit_code
+    if result.stop_reason in ("error", "aborted") or result.reason is not None:
+        say(explain(result, agent.model), "error")
+        return 2 if result.error_kind == "misuse" else 1
+    last = result.messages[-1] if result.messages else None
+    if isinstance(last, AssistantMessage) and last.stop_reason == "length":
+        say("the reply was cut off at its length limit (--max-tokens)", "warning")
+    return 0
+
+
+def read_prompt(words: Sequence[str]) -> str:
+    """The prompt of the command line, followed by the text on standard input if that is no terminal."""
+    prompt = " ".join(words)
+    text = "" if sys.stdin.isatty() else _read_stdin()
+    if not prompt.strip() and not text.strip():
+        raise MisuseError('there is no prompt; write swink run "…", or give it on standard input')
+    return f"{prompt}\n\n{text}" if prompt.strip() and text.strip() else prompt if prompt.strip() else text
+
+
+def _read_stdin() -> str:
+    """All of it. A pipe that stays open and silent looks like a hang: say what is going on."""
+    notice = threading.Timer(
+        _PATIENCE, say, ("reading standard input until it ends; with </dev/null there is none",)
+    )
+    notice.daemon = True
+    notice.start()
+    try:
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    finally:
+        notice.cancel()

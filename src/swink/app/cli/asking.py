@@ -1,0 +1,181 @@
+"""Asking a person: approval of a tool call on the terminal, even while standard input is a pipe."""
+
+import asyncio
+import os
+import select
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from swink.app.approvals import ApprovalWord
+from swink.app.assistant.calls import json_line
+from swink.app.assistant.pending import Always, Once, Question, Refuse, Reply
+from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.previews import CONTENT
+from swink.app.assistant.questions import NOBODY, Form, Item
+from swink.app.cli.terminal import say
+from swink.messages.redact.shown import escape_invisible
+from swink.tools import ToolError
+from swink.tools.coding.workspace import Workspace
+
+_TICK = 0.1
+_TIMES = 3
+
+
+class Terminal:
+    """Asks on the terminal, one question at a time."""
+
+    def __init__(self) -> None:
+        self._alone = asyncio.Lock()
+
+    def permissions(
+        self, word: ApprovalWord, directory: str | Path = ".", servers: Mapping[str, str] | None = None
+    ) -> Permissions:
+        """Permissions for a directory that ask here."""
+        return Permissions(word, workspace=Workspace(directory), servers=servers, ask=self.ask, tell=say)
+
+    async def ask(self, question: Question) -> Reply:
+        """What the person says about a call; no, where nobody can."""
+        async with self._alone:
+            return await _ask(question)
+
+    async def fill_in(self, form: Form) -> list[str] | None:
+        """The answers to what the agent asks, by number or in words; None if one is left empty."""
+        async with self._alone:
+            answers: list[str] = []
+            for item in form.items:
+                answer = await _answer_to(format_item(item, form.asker))
+                if answer is None:
+                    raise ToolError(NOBODY)
+                if not (answer := _as_choice(item, answer.strip())):
+                    return None
+                answers.append(answer)
+            return answers
+
+
+def format_item(item: Item, asker: str = "the agent") -> str:
+    """A question of the agent's, or of a server, with its numbered choices."""
+    lines = [f"  │ {line}" for line in escape_invisible(item.question).split("\n")]
+    for number, choice in enumerate(item.choices, 1):
+        lines.append(f"  {number}  {escape_invisible(choice).replace(chr(10), ' ')}")
+    several = ", or several like 1,3" if item.several else ""
+    how = f"a number{several}, or your own words" if item.choices else "your answer"
+    return "\n".join(
+        [f"swink: {escape_invisible(asker)} asks", *lines, f"swink: {how}; nothing to leave it unanswered: "]
+    )
+
+
+def _as_choice(item: Item, answer: str) -> str:
+    """What is meant by numbers; other words stay as they are."""
+    numbers = [part.strip() for part in answer.split(",")]
+    if not all(part.isdecimal() and 1 <= int(part) <= len(item.choices) for part in numbers):
+        return answer
+    if len(numbers) > 1 and not item.several:
+        return answer
+    return "; ".join(item.choices[int(part) - 1] for part in dict.fromkeys(numbers))
+
+
+def format_question(question: Question) -> str:
+    """The whole call, one argument a line; a bar before the lines of longer texts tells them from ours."""
+    request, preview = question.request, question.preview
+    with_diff = preview is not None and preview.diff is not None and bool(preview.diff.hunks)
+    lines = [f"swink: {question.notice}"] if question.notice else []
+    lines += [f"swink: {escape_invisible(request.name)} wants to run with"]
+    for key, value in request.shown.items():
+        if with_diff and key == CONTENT.get(request.name):
+            continue  # the diff says it better
+        text = value if isinstance(value, str) else json_line(value)
+        first, *rest = text.split("\n") if text else ['""']
+        lines += [f"  {key}: {first}" if not rest else f"  {key}:"]
+        lines += [f"  │ {line}" for line in (first, *rest)] if rest else []
+    if not request.shown:
+        lines = [*lines[:-1], f"swink: {escape_invisible(request.name)} wants to run"]
+    if question.leads_to and preview is None:
+        lines.append(f"swink: the path leads to {escape_invisible(question.leads_to)}")
+    if preview is not None:
+        lines.append(f"swink: it {escape_invisible(preview.summary)}")
+        if with_diff and preview.diff is not None:
+            lines += [f"  │ {escape_invisible(line)}" for line in preview.diff.unified.split("\n")[2:-1]]
+    return "\n".join(lines)
+
+
+async def _ask(question: Question) -> Reply:
+    name = escape_invisible(question.request.name)
+    text = (
+        f"{format_question(question)}\nswink: y allows it, a allows {question.always} in this session, "
+        f"n refuses\nswink: allow {name}? [y/N] "
+    )
+    for _ in range(_TIMES):
+        answer = await _answer_to(text)
+        if answer is None:
+            hint = "--approve off allows such calls, --approve deny refuses them without a word"
+            say(
+                f"{name} needs approval and there is no terminal to ask on; {question.notice or hint}",
+                "warning",
+            )
+            return Refuse(question.notice, by="nobody is there to approve this call")
+        match answer.strip().lower():
+            case "y" | "yes":
+                return Once()
+            case "a" | "always":
+                say(f"allowed from now on in this session: {question.always}", "dim")
+                return Always()
+            case "" | "n" | "no":
+                return Refuse()
+            case _:
+                text = f"swink: please answer y, a or n: allow {name}? [y/N] "
+    return Refuse(by="the user gave no answer that is understood")
+
+
+async def _answer_to(question: str) -> str | None:
+    """The line somebody types, empty at the end of input; None where there is no terminal.
+
+    When it is cancelled, the terminal is free for others again.
+    """
+    windows = sys.platform == "win32"
+    try:
+        keyboard = os.open("CONIN$" if windows else "/dev/tty", os.O_RDWR)
+        screen = os.open("CONOUT$", os.O_RDWR) if windows else os.dup(keyboard)
+    except OSError:
+        return None
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+    leave = threading.Event()
+
+    def listen() -> None:
+        line = _read_line(keyboard, leave)
+        os.close(keyboard)
+        with suppress(RuntimeError):  # the event loop is closed
+            loop.call_soon_threadsafe(lambda: answer.done() or answer.set_result(line))
+
+    _drop_typed_keys(keyboard)
+    with os.fdopen(screen, "wb") as file:
+        file.write(question.encode("utf-8", "replace"))
+    threading.Thread(target=listen, name="swink-ask", daemon=True).start()
+    try:
+        return await answer
+    finally:
+        leave.set()
+
+
+def _read_line(keyboard: int, leave: threading.Event) -> str:
+    typed = b""
+    while not typed.endswith((b"\n", b"\r")) and not leave.is_set():
+        if sys.platform == "win32" or select.select([keyboard], [], [], _TICK)[0]:
+            if leave.is_set():  # what is typed after the question was cancelled is not for us
+                break
+            piece = os.read(keyboard, 1024)
+            if not piece:
+                return ""
+            typed += piece
+    return typed.decode("utf-8", "replace")
+
+
+def _drop_typed_keys(keyboard: int) -> None:
+    """Drop the keys pressed before the question was shown: they are no answer to it."""
+    if sys.platform != "win32":
+        import termios
+
+        termios.tcflush(keyboard, termios.TCIFLUSH)

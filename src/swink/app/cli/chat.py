@@ -1,0 +1,328 @@
+"""`swink` without a command: a chat in the terminal, or one sample answer where there is no terminal."""
+
+import argparse
+import asyncio
+import importlib
+import os
+import sys
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from swink import __version__
+from swink.agent import Agent
+from swink.app.approvals import MEANINGS, parse_approval
+from swink.app.assistant.choice import LOCAL, parse_model
+from swink.app.assistant.keeping import Keeper
+from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.planning import plan_prompt, plan_tools
+from swink.app.assistant.sessionfacts import what_is_left, working_directory
+from swink.app.assistant.settings import load_settings
+from swink.app.assistant.shell import parse_shell, run_shell
+from swink.app.assistant.snapshots.policy import Snapshots
+from swink.app.assistant.titles import ask_title
+from swink.app.assistant.workshop import Workshop
+from swink.app.cli.answering import answer
+from swink.app.cli.asking import Terminal
+from swink.app.cli.conversation import approval_word, make_agent
+from swink.app.cli.output import check_output
+from swink.app.cli.past import show_last
+from swink.app.cli.printing import TextPrinter
+from swink.app.cli.resuming import keeper_of_chat
+from swink.app.cli.screen import show_screen, why_plain
+from swink.app.cli.terminal import add_style, say, say_in_passing
+from swink.app.cli.working import ask_trust, change_directory, open_snapshots, open_workshop
+from swink.errors import AgentError, MisuseError, NotSaved
+from swink.system import startup
+from swink.system.interrupts import Terminated, raise_interrupts
+from swink.system.oneline import shorten, strip_controls
+from swink.system.threads import run_to_end, runner_to_end
+
+_SAMPLE = "In one sentence: what is the sea?"
+_SAMPLE_TOKENS = 60
+_HELP = """/model [NAME]    show the model, or take another one; the conversation goes on
+/approve [WORD]  show or set when tool calls are asked about: on, smart, edits, off or deny
+/clear           forget the conversation and begin a new one
+/help            this
+!COMMAND         run a command of your own and show the model its output; !!COMMAND keeps it from it
+/quit            leave; so do Ctrl-D, and Ctrl-C twice
+Ctrl-C           stop the reply"""
+
+
+def chat_command(arguments: argparse.Namespace) -> int:
+    """Talk until the user leaves."""
+    change_directory(arguments)
+    if not sys.stdin.isatty():
+        return _answer_sample(arguments)
+    if (why := why_plain(arguments)) is None:
+        return show_screen(arguments)
+    if why:
+        say(f"this is the plain chat: {why}", "dim")
+    keeper = keeper_of_chat(arguments)
+    workshop = open_workshop(load_settings(), ask_trust())
+    terminal = Terminal()
+    workshop.fill_in = terminal.fill_in
+    approver = terminal.permissions(
+        approval_word(arguments), workshop.directory, servers=workshop.servers.owners
+    )
+    snapshots = open_snapshots(workshop, keeper, load_settings())
+    agent = make_agent(
+        arguments,
+        approver if snapshots is None else snapshots.approving(approver),
+        None if keeper is None else keeper.session,
+        () if snapshots is None else [snapshots],
+        workshop,
+    )
+    if arguments.plan:
+        agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
+        say("plan mode: tools that only look; swink without --plan has them all", "dim")
+    print(f"{add_style(f'swink {__version__}', 'bold', sys.stdout)} · {agent.model} · /help")
+    with suppress(ImportError):  # Windows has none
+        importlib.import_module("readline")  # gives input() line editing
+    raise_interrupts()
+    with runner_to_end() as runner:
+        return Chat(agent, approver, keeper, runner, workshop, snapshots).talk()
+
+
+class Chat:
+    """One chat: the agent it talks with, and the session that keeps what is said."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        approver: Permissions,
+        keeper: Keeper | None,
+        runner: asyncio.Runner,
+        workshop: Workshop,
+        snapshots: Snapshots | None,
+    ) -> None:
+        self._agent = agent
+        self._approver = approver
+        self._keeper = keeper
+        self._runner = runner
+        self._workshop = workshop
+        self._snapshots = snapshots
+        self._has_asked = False
+        self._asks_title = keeper is not None and not keeper.is_resumed and load_settings().title == "model"
+
+    def talk(self) -> int:
+        """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
+        startup.last_words = self._leave_at_once
+        try:
+            self._runner.run(self._open())
+            if self._snapshots is not None:
+                self._runner.run(self._snapshots.recover())
+            self._tell()
+            interrupted = self._take_up()
+            return self._take_lines(interrupted)
+        finally:
+            startup.last_words = None
+            self._runner.run(self._workshop.aclose())
+            if self._keeper is not None and self._keeper.saved_id() is not None:
+                if self._has_asked:
+                    self._runner.run(self._agent.aclose())  # saves what changed since the last reply
+                say(f"to go on: swink --resume {self._keeper.short_id()}")
+            self._tell()
+
+    async def _open(self) -> None:
+        """Open the workshop; its servers start now, since nothing goes on while a line is awaited."""
+        await self._workshop.open()
+        if any(state.state == "starting" for state in self._workshop.servers.states):
+            say("starting the MCP servers", "dim")
+        await self._workshop.servers.settle()
+
+    def _take_lines(self, interrupted: bool) -> int:
+        while True:
+            try:
+                line = input(_prompt()).strip()
+            except EOFError:
+                print()
+                return 0
+            except Terminated:
+                raise
+            except KeyboardInterrupt:
+                if interrupted:
+                    print()
+                    return 130
+                interrupted = True
+                print("\n(Ctrl-C again, Ctrl-D or /quit leaves)")
+                continue
+            interrupted = False
+            if line in ("/quit", "/exit"):
+                return 0
+            if (command := parse_shell(line)) is not None:
+                interrupted = self._run_command(*command)
+            elif line.startswith("/"):
+                interrupted = self._obey(line)
+            elif line:
+                interrupted = self._answer(line)
+
+    def _take_up(self) -> bool:
+        """Show where a resumed conversation is, and finish what was interrupted if that is wanted."""
+        keeper = self._keeper
+        if keeper is None or not keeper.is_resumed:
+            return False
+        conversation = keeper.session.conversation
+        for line in show_last(conversation.messages):
+            print(line)
+        if (place := keeper.session.meta.directory) not in (None, working_directory()):
+            say(f"this conversation was in {place}; now its tools work here", "dim")
+        left = list(what_is_left(conversation))
+        if not left:
+            return False
+        say("this conversation was interrupted:")
+        for line in left:
+            print(f"  {shorten(line)}")
+        try:
+            wanted = input("finish it now? [Y/n] ").strip().lower() in ("", "y", "yes")
+        except Terminated:
+            raise
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return False
+        return wanted and self._answer(None)
+
+    def _answer(self, prompt: str | None) -> bool:
+        """One run, without a prompt the rest of one; whether it was interrupted."""
+        self._has_asked = True
+        try:
+            interrupted = self._runner.run(answer(self._agent, prompt, TextPrinter())) > 128
+            if self._asks_title and not interrupted:
+                self._ask_title()
+            return interrupted
+        except NotSaved as error:
+            say(str(error), "warning")
+            return False
+        finally:
+            self._tell()
+
+    def _run_command(self, command: str, shown: bool) -> bool:
+        """Run a command of the user's own and, if `shown`, let the model know; whether it was interrupted."""
+        try:
+            outcome = self._runner.run(
+                run_shell(command, self._workshop.directory, _write, sandbox=self._workshop.sandbox())
+            )
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            print("\n(stopped)")
+            return True
+        except AgentError as error:
+            say(str(error), "error")
+            return False
+        if not outcome.is_ok:
+            say(f"exit code {outcome.code}", "dim")
+        if shown:
+            self._agent.append_messages(outcome.for_model())
+        return False
+
+    def _ask_title(self) -> None:
+        """Ask the model for a title, once, after the first reply."""
+        keeper, messages = self._keeper, self._agent.messages
+        if keeper is None or keeper.saved_id() is None or self._agent.error is not None:
+            return
+        self._asks_title = False
+        say_in_passing("swink: asking for a title …")
+        try:
+            title, _ = self._runner.run(ask_title(self._agent.model, messages))
+            keeper.rename(title)
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            pass
+        except AgentError as error:
+            say(f"no title from the model: {error}", "dim")
+        finally:
+            say_in_passing("")
+
+    def _tell(self) -> None:
+        for notice in self._workshop.take_notices():
+            say(notice, "dim")
+        if self._keeper is not None:
+            for notice in self._keeper.take_notices():
+                say(notice, "warning")
+        if self._snapshots is not None:
+            for notice in self._snapshots.take_notices():
+                say(notice, "warning")
+
+    def _obey(self, line: str) -> bool:
+        """Carry out a command; whether a run that it began was interrupted."""
+        command, _, rest = line.partition(" ")
+        match command, rest.strip():
+            case "/help", _:
+                print(_HELP)
+                for custom in self._workshop.commands.values():
+                    print(f"{custom.name:<16} {custom.help}")
+            case "/clear", _:
+                self._clear()
+            case "/model", "":
+                print(self._agent.model)
+            case "/model", name:
+                try:
+                    self._agent.model = replace(parse_model(name), thinking_level=self._agent.thinking_level)
+                except AgentError as error:
+                    say(str(error), "error")
+                else:
+                    print(f"switched to {self._agent.model}")
+            case "/approve", word:
+                try:
+                    self._approver.word = parse_approval(word) if word else self._approver.word
+                except MisuseError as error:
+                    say(str(error), "error")
+                else:
+                    print(f"{self._approver.word}: {MEANINGS[self._approver.word]}")
+            case _ if (custom := self._workshop.commands.get(command)) is not None:
+                return self._answer(custom.expand(rest.strip()))
+            case _:
+                print(f"there is no {command}; /help shows what there is")
+        return False
+
+    def _clear(self) -> None:
+        keeper = self._keeper
+        if keeper is None or keeper.saved_id() is None:
+            self._agent.clear_messages()
+            print("(the conversation is forgotten)")
+            return
+        print(f"(the conversation is forgotten; swink --resume {keeper.short_id()} goes on with it)")
+        self._keeper = keeper.begin()
+        if self._snapshots is not None:
+            self._snapshots.keeper = self._keeper
+        self._agent = self._agent.copy(session=self._keeper.session, messages=(), state={})
+        self._agent.clear_messages()  # and the turn that was left open
+        self._agent.clear_queues()
+        self._workshop.agent = self._agent
+        self._asks_title = load_settings().title == "model"
+
+    def _leave_at_once(self) -> None:
+        """The last words of a process that is ended by a signal while it works."""
+        if self._keeper is not None and (saved := self._keeper.saved_id()) is not None:
+            os.write(2, f"\nswink: to go on: swink --resume {saved}\n".encode())
+
+
+def _write(text: str) -> None:
+    """Show the output of a command as it comes; escape sequences are left out."""
+    print(strip_controls(text), end="", flush=True)
+
+
+def _prompt() -> str:
+    mark = add_style("> ", "bold", sys.stdout)
+    # \x01 and \x02 tell readline which characters take no room.
+    return (
+        mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02")
+        if "readline" in sys.modules
+        else mark
+    )
+
+
+def _answer_sample(arguments: argparse.Namespace) -> int:
+    """Nobody can type here: show that the model works, and how to ask it something."""
+    if arguments.continue_newest or arguments.resume is not None:
+        keeper = keeper_of_chat(arguments)
+        id = "new" if keeper is None or keeper.saved_id() is None else keeper.short_id()
+        raise MisuseError(f'no terminal to chat in; swink run --session {id} "…" goes on with the session')
+    check_output()
+    arguments.model = arguments.model or LOCAL
+    instead = f'{arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'
+    say(f"no terminal to chat in; {instead}")
+    arguments.max_tokens = arguments.max_tokens or _SAMPLE_TOKENS
+    return run_to_end(answer(make_agent(arguments), _SAMPLE, TextPrinter()))

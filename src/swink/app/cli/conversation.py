@@ -1,0 +1,157 @@
+"""The conversation that the arguments describe: an agent with its model, tools, limits and keys."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from swink.agent import Agent
+from swink.agent.checkpoint import placeholders
+from swink.agent.policy import Approve, Policy
+from swink.app.approvals import ApprovalWord
+from swink.app.assistant.choice import Choice, choose_model, unknown_provider
+from swink.app.assistant.planning import without_plan
+from swink.app.assistant.settings import load_settings
+from swink.app.cli.terminal import say, say_in_passing
+from swink.errors import MisuseError
+from swink.memory.session import Session
+from swink.messages import ModelSpec
+from swink.models import catalog
+from swink.stream import StreamFn, StreamOptions
+from swink.tools import Tool
+from swink.tools.named import load_tools
+
+if TYPE_CHECKING:
+    from swink.app.assistant.workshop import Workshop
+
+
+def make_agent(
+    arguments: argparse.Namespace,
+    approver: Approve | None = None,
+    session: Session | None = None,
+    policies: Sequence[Policy] = (),
+    workshop: "Workshop | None" = None,
+    *,
+    tell: Callable[[str], None] = say,
+) -> Agent:
+    """The agent, in a workshop if there is one; `tell` is told which model it has if nobody named one.
+
+    Every call is put to the approver: its word may change later, and denials hold in every mode. A session
+    that goes on keeps its model, thinking level and system prompt unless the arguments say otherwise.
+    """
+    use_local_models()
+    before = None if session is None else session.model
+    choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
+    # On a first run a model is about to be chosen.
+    announce(Choice(choice.model) if workshop is not None and workshop.is_first_run else choice, tell)
+    word = approval_word(arguments)
+    thinking = arguments.thinking or (choice.model if before is None else before).thinking_level
+    model = replace(choice.model, thinking_level=thinking)
+    prompt = arguments.system
+    if prompt is None and session is not None:
+        prompt = without_plan(session.conversation.system_prompt)
+    tools = load_tools(arguments.tool)
+    options = StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
+    gone = () if session is None else _gone(session, tools)
+    if approver is None and (tools or gone or workshop is not None):
+        # Here and not at the top: a plain question to a model needs none of it.
+        from swink.app.cli.asking import Terminal
+
+        place = "." if workshop is None else workshop.directory
+        owners = None if workshop is None else workshop.servers.owners
+        approver = Terminal().permissions(word, place, owners)
+    if workshop is not None:
+        return workshop.make_agent(
+            model,
+            session=session,
+            approve=approver,
+            approval_mode="on",
+            system=prompt or None,
+            tools=tools,
+            options=options,
+            policies=[*_limits(arguments), *policies],
+        )
+    return Agent(
+        model,
+        system_prompt=prompt or "",
+        tools=[*tools, *gone],
+        session=session,
+        options=options,
+        policies=_holding_below([*_limits(arguments), *policies]),
+        approve=approver,
+        approval_mode="on",
+    )
+
+
+def _as_before(model: ModelSpec) -> Choice:
+    """The model of the session, if its provider is known here."""
+    if not catalog.has_provider(model.provider):
+        raise unknown_provider(str(model))
+    return Choice(model)
+
+
+def _gone(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
+    """What stands in for tools that the conversation used and that are no longer there."""
+    turn = session.conversation.open
+    return placeholders([*session.messages, *([] if turn is None else [turn.reply])], tools)
+
+
+def approval_word(arguments: argparse.Namespace) -> ApprovalWord:
+    """When to ask: as the command line says, else as the settings do."""
+    return arguments.approve or load_settings().approve
+
+
+def use_local_models() -> None:
+    """Let agents have local models, whose loading is shown."""
+    catalog.register_provider("local", _local)
+
+
+def announce(choice: Choice, tell: Callable[[str], None] = say) -> None:
+    """Say which model it is and why, if the command line does not, and which settings mean nothing."""
+    with suppress(MisuseError):  # whoever needs the settings is told that they cannot be read
+        settings = load_settings()
+        for problem in settings.problems:
+            tell(problem)
+    if choice.why is not None:
+        tell(f"using {choice.model} ({choice.why})")
+
+
+def _local() -> StreamFn:
+    """The local models; whoever waits for one sees that it is being loaded."""
+    from swink.local import Loading, LocalStreamFn, State, say_on_stderr
+
+    show_download = say_on_stderr()
+
+    def show(state: State) -> None:
+        loading = isinstance(state, Loading)
+        if not loading:
+            say_in_passing("")
+        show_download(state)
+        if loading:
+            say_in_passing(f"swink: loading local:{state.model} …")
+
+    return LocalStreamFn(progress=show)
+
+
+def _holding_below(policies: list[Policy]) -> list[Policy]:
+    """The policies, and what makes them hold for agents that tools start; a workshop sees to that itself."""
+    if not policies:
+        return []
+    from swink.app.assistant.subagents import HoldBelow
+
+    return [HoldBelow(policies), *policies]
+
+
+def _limits(arguments: argparse.Namespace) -> list[Policy]:
+    if arguments.max_turns is None and arguments.budget is None:
+        return []
+    from swink.policies import Budget, MaxTurns
+
+    limits: list[Policy] = []
+    if arguments.max_turns is not None:
+        limits.append(MaxTurns(arguments.max_turns))
+    if arguments.budget is not None:
+        limits.append(Budget(max_cost=arguments.budget, expected_output=arguments.max_tokens or 1_000))
+    return limits

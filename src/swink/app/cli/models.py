@@ -1,0 +1,186 @@
+"""`swink models`: what there is, with limits and prices, and the local ones fetched and deleted."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from swink.app.assistant.choice import nearest_models, parse_model, unknown_provider
+from swink.app.cli.terminal import add_style, say, table
+from swink.errors import UnknownModel
+from swink.messages import Capabilities, ModelSpec, Price
+from swink.models import catalog
+from swink.models.keys.accounts import ACCOUNTS
+from swink.models.keys.store import key_places
+from swink.system.interrupts import raise_interrupts
+
+
+def list_command(arguments: argparse.Namespace) -> int:
+    """The models of the catalog, and those on this machine."""
+    if arguments.provider is not None and not catalog.has_provider(arguments.provider):
+        raise unknown_provider(arguments.provider)
+    specs = [spec for spec in catalog.models(arguments.provider) if spec.provider != "local"]
+    if specs:
+        rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
+        head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
+        print(add_style(head, "bold", sys.stdout), *lines, sep="\n")
+        units = f"US dollars per million tokens and limits in tokens as of {catalog.catalog_date()}"
+        print(
+            f"\n{units}, by {catalog.catalog_source()}; other models work too. More of one: swink models show"
+        )
+        if arguments.provider is None:
+            others = sorted({*catalog.PROVIDERS} - {"local", *(spec.provider for spec in specs)})
+            print(f"These take the models that you name, as PROVIDER:MODEL: {', '.join(others)}.")
+    elif arguments.provider != "local":
+        print(f"The catalog has no models of {arguments.provider}; name yours as {arguments.provider}:MODEL.")
+    if arguments.provider in (None, "local"):
+        _list_local(after_others=bool(specs))
+    return 0
+
+
+def show_command(arguments: argparse.Namespace) -> int:
+    """Everything that the catalog says of one model."""
+    spec = parse_model(arguments.model)
+    rows = [
+        ("model", str(spec)),
+        ("context", _number(spec.context_window)),
+        ("output", _number(spec.max_output)),
+        *_abilities(spec.capabilities),
+        *_price_rows(spec),
+        ("as of", f"{catalog.catalog_date()}, {catalog.catalog_source()}"),
+    ]
+    print(table([(name, text) for name, text in rows]))
+    if spec.capabilities is None:
+        near = [name for name in nearest_models(str(spec)) if name.startswith(f"{spec.provider}:")]
+        hint = f"; near it are {', '.join(near)}" if near else ""
+        say(f"{spec} is not in the catalog, and may work all the same{hint}")
+    return 0
+
+
+def pull_command(arguments: argparse.Namespace) -> int:
+    """Fetch a local model."""
+    from swink.local import Unloaded, locate, megabytes, pull, say_on_stderr
+
+    name = parse_local_name(arguments.name)
+    if (found := locate(name)) is not None:
+        say(f"local:{name} is already here" if found.exists() else f"{found} is no file that could be pulled")
+        print(found)
+        return 0 if found.exists() else 1
+    raise_interrupts()
+    hear = say_on_stderr()
+    try:
+        path = pull(name, progress=hear)
+    except KeyboardInterrupt:
+        hear(Unloaded())
+        again = f"the next swink models pull {name}"
+        say(f"interrupted; {again} starts over, or goes on where the source allows it")
+        raise
+    hear(Unloaded())
+    say(f"local:{name} is ready, {megabytes(path.stat().st_size)}")
+    print(path)
+    return 0
+
+
+def remove_command(arguments: argparse.Namespace) -> int:
+    """Delete a local model."""
+    from swink.local import megabytes, remove
+
+    name = parse_local_name(arguments.name)
+    freed = remove(name)
+    say(f"local:{name} deleted, {megabytes(freed)} freed")
+    return 0
+
+
+def parse_local_name(text: str) -> str:
+    """The name of a local model without its provider; raises `UnknownModel` for another provider's."""
+    provider, colon, name = text.partition(":")
+    if not colon or provider == "local":
+        return name if colon else text
+    if catalog.has_provider(provider):
+        raise UnknownModel(f"{text} is a model of {provider}: there is nothing to keep on this machine")
+    if len(provider) > 1 and "/" not in provider and not Path(text).exists():  # neither a drive nor a path
+        raise unknown_provider(text)
+    return text
+
+
+def _list_local(*, after_others: bool) -> None:
+    from swink.local import megabytes, models
+
+    where = {"package": "installed", "cache": "here", "hub": "here", "absent": "fetched when first used"}
+    rows = [("LOCAL MODEL", "CONTEXT", "SIZE", "WHERE")]
+    for model in models():
+        context = f"{model.context_window:,}" if model.context_window else "?"
+        rows.append(
+            (
+                f"local:{model.name}",
+                context,
+                megabytes(model.size),
+                str(model.path) if model.path else where[model.source],
+            )
+        )
+    head, *lines = table(rows, numbers=(1, 2)).splitlines()
+    print(*([""] if after_others else []), add_style(head, "bold", sys.stdout), *lines, sep="\n")
+    print(
+        "\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, "
+        "any Hugging Face repository as local:hf/OWNER/REPO."
+    )
+
+
+def _row(spec: ModelSpec) -> tuple[str, ...]:
+    price = catalog.price_of(spec)
+    return (
+        str(spec),
+        _number(spec.context_window),
+        _number(spec.max_output),
+        *_prices(price),
+        _key(spec.provider),
+    )
+
+
+def _prices(price: Price | None) -> tuple[str, str, str]:
+    """The prices as shown; an unknown one is a question mark, never 0."""
+    if price is None:
+        return "?", "?", "?"
+    cached = "-" if price.cache_read is None else f"{price.cache_read:g}"
+    return f"{price.input:g}", f"{price.output:g}", cached
+
+
+def _abilities(can: Capabilities | None) -> list[tuple[str, str]]:
+    """What it can do: yes, no or unknown."""
+    said = {True: "yes", False: "no", None: "?"}
+    values = {name: getattr(can, name, None) for name in Capabilities.__struct_fields__}
+    return [(name.replace("_", " "), said[value]) for name, value in values.items()]
+
+
+def _price_rows(spec: ModelSpec) -> list[tuple[str, str]]:
+    """The price now, with its tiers, and those of other service tiers."""
+    price = catalog.price_of(spec)
+    if price is None:
+        return [("price", "?")]
+    rows = [("$ per million", _amounts(price))]
+    rows += [(f"over {above:,}", _amounts(higher)) for above, higher in price.tiers]
+    rows += [(f"$ per {use.replace('_', ' ')}", f"{amount:g}") for use, amount in price.uses.items()]
+    for tier in catalog.service_tiers(spec):
+        if (other := catalog.price_of(spec, service_tier=tier)) is not None:
+            rows.append((tier, _amounts(other)))
+    return rows
+
+
+def _amounts(price: Price) -> str:
+    amounts = {
+        "in": price.input,
+        "out": price.output,
+        "cache read": price.cache_read,
+        "cache write": price.cache_write,
+        **price.details,
+    }
+    shown = [f"{name.replace('_', ' ')} {amount:g}" for name, amount in amounts.items() if amount is not None]
+    return ", ".join(shown)
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _key(provider: str) -> str:
+    account = ACCOUNTS.get(provider)
+    return "yes" if account is not None and (account.variable or account.key_name in key_places()) else "no"

@@ -1,0 +1,78 @@
+"""`swink` on a terminal: the conversation in the terminal interface."""
+
+import argparse
+import importlib.util
+import os
+import sys
+
+from swink.app.assistant.firstrun import is_first_run
+from swink.app.assistant.keeping import Keeper, open_store
+from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.settings import load_settings
+from swink.app.cli.conversation import make_agent
+from swink.app.cli.resuming import keeper_of_chat
+from swink.app.cli.working import open_snapshots, open_workshop
+from swink.events.transcript import Transcript
+from swink.system.extras import install_command
+from swink.system.interrupts import raise_interrupts
+from swink.tools.coding.workspace import Workspace
+
+
+def why_plain(arguments: argparse.Namespace) -> str | None:
+    """Why the line chat is used instead; None if there is no reason."""
+    if arguments.plain or os.environ.get("SWINK_PLAIN"):
+        return ""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return "standard output is no terminal"
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown") and sys.platform != "win32":
+        return f"TERM={os.environ.get('TERM', '')} cannot show it"
+    if importlib.util.find_spec("textual") is None:
+        return f"Textual is not installed; install it with: {install_command('tui')}"
+    return None
+
+
+def show_screen(arguments: argparse.Namespace) -> int:
+    """Show the conversation that the arguments describe until the user leaves."""
+    from swink.app.tui import Conductor, Conversations, start
+    from swink.app.tui.loading import show_loading
+
+    raise_interrupts()
+    settings = load_settings()
+    is_choosing = arguments.resume == ""
+    keeper = Keeper(open_store()) if is_choosing else keeper_of_chat(arguments)
+    workshop = open_workshop(settings)
+    resumed = keeper is not None and keeper.is_resumed
+    workshop.is_first_run = not resumed and is_first_run(settings, arguments.model)
+    permissions = Permissions(
+        arguments.approve or settings.approve,
+        workspace=Workspace(workshop.directory),
+        servers=workshop.servers.owners,
+        tell=workshop.notify,
+    )
+    workshop.fill_in = permissions.forms.ask
+    snapshots = open_snapshots(workshop, keeper, settings)
+    agent = make_agent(
+        arguments,
+        permissions if snapshots is None else snapshots.approving(permissions),
+        None if keeper is None else keeper.session,
+        () if snapshots is None else [snapshots],
+        workshop,
+        tell=workshop.notify,
+    )
+    conductor = Conductor(agent)
+    show_loading(conductor)
+    if keeper is not None and keeper.is_resumed:
+        conductor.adopt(agent, Transcript.of(keeper.session.conversation))
+    if arguments.plan:
+        conductor.set_planning(True)
+    store = None if keeper is None else open_store()
+    conversations = Conversations(
+        conductor,
+        store,
+        keeper,
+        workshop=workshop,
+        snapshots=snapshots,
+        asks_title=settings.title == "model",
+        is_choosing=is_choosing,
+    )
+    return start(conductor, permissions, conversations, workshop=workshop, settings=settings)

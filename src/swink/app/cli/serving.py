@@ -1,0 +1,217 @@
+"""`swink serve-model`: a local model for other programs; `swink proxy serve`: models by token."""
+
+import argparse
+import asyncio
+import os
+import ssl
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from swink.app.assistant.choice import unknown_provider
+from swink.app.cli.models import parse_local_name
+from swink.app.cli.terminal import say
+from swink.errors import MisuseError
+from swink.messages import ModelSpec
+from swink.models import catalog
+from swink.models.keys.accounts import ACCOUNTS
+from swink.models.keys.store import key_places, open_to_others
+from swink.stream import StreamFn
+from swink.system.interrupts import interruptible
+from swink.system.threads import run_to_end
+
+_MODEL_KEY = "SWINK_SERVE_KEY"
+_TOKENS = "SWINK_PROXY_TOKENS"
+
+
+def serve_model_command(arguments: argparse.Namespace) -> int:
+    """Serve a local model until a signal comes."""
+    name = parse_local_name(arguments.name)
+    key = os.environ.get(_MODEL_KEY, "").strip() or None
+    if key is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
+        raise MisuseError(
+            f"serving on {arguments.host} lets the whole network use the model; "
+            f"set {_MODEL_KEY} to a key that clients must send"
+        )
+    return run_to_end(_serve_model(arguments, name, key))
+
+
+async def _serve_model(arguments: argparse.Namespace, name: str, key: str | None) -> int:
+    serving = asyncio.create_task(_serve_for_ever(arguments, name, key))
+    with interruptible(partial(_cancel, serving)):
+        await asyncio.wait((serving,))
+    if not serving.cancelled():
+        serving.result()
+    say("stopped")
+    return 0
+
+
+def _cancel(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+
+
+async def _serve_for_ever(arguments: argparse.Namespace, name: str, key: str | None) -> None:
+    from swink.serve.modelserver import serve_model
+
+    async with serve_model(
+        name,
+        host=arguments.host,
+        port=arguments.port,
+        api_key=key,
+        context=arguments.context,
+        threads=arguments.threads,
+    ) as served:
+        print(f"OpenAI    {served.openai_base_url}\nAnthropic {served.anthropic_base_url}", flush=True)
+        say(f"serving local:{name}{' to holders of ' + _MODEL_KEY if key else ''}; Ctrl-C stops it")
+        await asyncio.Event().wait()
+
+
+def proxy_command(arguments: argparse.Namespace) -> int:
+    """Say what comes next to somebody who wrote `swink proxy` alone."""
+    say(
+        "proxy serve shares models by token; start it with: swink proxy serve --tokens FILE "
+        "(lines such as: SECRET anthropic:* openai:gpt-5); swink proxy serve --help shows the rest"
+    )
+    return 2
+
+
+def serve_proxy_command(arguments: argparse.Namespace) -> int:
+    """Serve the proxy until a signal comes."""
+    tokens = load_tokens(arguments.tokens)
+    stream_fns = stream_fns_for(tokens)
+    return run_to_end(_serve_proxy(arguments, stream_fns, tokens))
+
+
+async def _serve_proxy(
+    arguments: argparse.Namespace, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, tuple[str, ...]]
+) -> int:
+    from swink.serve.proxyserver import serve_proxy
+
+    stopped = asyncio.Event()
+    try:
+        with interruptible(stopped.set):
+            async with serve_proxy(
+                arguments.host, arguments.port, stream_fns, tokens, tls=_tls(arguments.tls)
+            ) as url:
+                print(url, flush=True)
+                holders = f"{len(tokens)} {'token' if len(tokens) == 1 else 'tokens'}"
+                say(f"serving {', '.join(sorted(stream_fns))} to {holders}; Ctrl-C stops it")
+                if arguments.tls is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
+                    say(
+                        "tokens and prompts travel in clear text; "
+                        "use --tls, or a reverse proxy with https in front",
+                        "warning",
+                    )
+                await stopped.wait()
+    except OSError as error:
+        raise MisuseError(
+            f"{arguments.host}:{arguments.port} cannot be served: {error.strerror or error}"
+        ) from error
+    say("stopped")
+    return 0
+
+
+def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
+    """The models of each token, from a file or the environment: one token a line, # begins a comment."""
+    if file is not None:
+        path = Path(file)
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise MisuseError(f"the tokens in {file} cannot be read: {error}") from error
+        if open_to_others(path):
+            say(
+                f"others on this machine may read the tokens; close the file with: chmod 600 '{file}'",
+                "warning",
+            )
+    else:
+        text = os.environ.get(_TOKENS, "").replace(";", "\n")
+    source = file or _TOKENS
+    tokens: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        token, *models = words
+        if len(token) < 8 or not models or not all(":" in model or model == "*" for model in models):
+            # The error does not quote the line: it holds a secret.
+            raise MisuseError(
+                f"{source}, line {number}: write a token of at least 8 characters, "
+                "then provider:model, with * for any part"
+            )
+        tokens[token] = tuple(models)
+    if not tokens:
+        raise MisuseError(
+            f"there are no tokens{f' in {file}' if file else ''}, so nobody could use the proxy; "
+            'write lines such as "SECRET anthropic:* openai:gpt-5" and start it with: '
+            f"swink proxy serve --tokens FILE (or set {_TOKENS} to them)"
+        )
+    return tokens
+
+
+def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]:
+    """The providers that some token may use; those named without a key to serve them with are refused."""
+    patterns = {model.partition(":")[0] for models in tokens.values() for model in models}
+    stored = key_places()
+    ready = {name for name, account in ACCOUNTS.items() if account.variable or account.key_name in stored} - {
+        "proxy"
+    } | {"local"}
+    wanted = {name for name in patterns if "*" not in name}
+    for name in sorted(wanted):
+        if not catalog.has_provider(name):
+            raise MisuseError(f"a token may use {name}:…, but: {unknown_provider(name)}")
+        if (
+            name in ACCOUNTS
+            and name not in ready
+            and name
+            not in (
+                "ollama",
+                "bedrock",
+                "azure",
+                "azure-responses",
+                "vertex",
+            )
+        ):
+            raise MisuseError(
+                f"a token may use {name}:…, but there is no key for it; "
+                f"store one with: swink keys set {ACCOUNTS[name].key_name}"
+            )
+    _check_local({model for models in tokens.values() for model in models})
+    found = {name: catalog.stream_fn_for(ModelSpec(name, "")) for name in sorted(wanted)}
+    for name in sorted(ready - wanted) if any("*" in name for name in patterns) else ():
+        try:
+            found[name] = catalog.stream_fn_for(ModelSpec(name, ""))
+        except MisuseError as error:
+            say(f"{name} is not served: {error}", "warning")
+    return found
+
+
+def _check_local(patterns: set[str]) -> None:
+    """Refuse local models that are named but not here: no client's request may download one."""
+    names = sorted(
+        model.removeprefix("local:") for model in patterns if model.startswith("local:") and "*" not in model
+    )
+    if not names:
+        return
+    from swink.local import locate
+
+    for name in names:
+        path = locate(name)
+        if path is None or not path.exists():
+            raise MisuseError(
+                f"a token may use local:{name}, which is not on this machine; "
+                f"get it with: swink models pull {name}"
+            )
+
+
+def _tls(files: list[str] | None) -> ssl.SSLContext | None:
+    if files is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(*files)
+    except (OSError, ssl.SSLError) as error:
+        raise MisuseError(
+            f"the certificate {files[0]} with the key {files[1]} cannot be used: {error}"
+        ) from error
+    return context

@@ -1,0 +1,87 @@
+"""Where a command works: its directory, and whether what is in it is trusted."""
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from swink.app.assistant.keeping import Keeper
+from swink.app.assistant.settings import UserSettings
+from swink.app.assistant.trust import Trust, TrustError, answer, decided, find_project, look_up
+from swink.app.cli.terminal import say
+from swink.errors import MisuseError
+from swink.system.interrupts import Terminated
+from swink.system.oneline import strip_controls
+from swink.system.startup import put_last
+
+if TYPE_CHECKING:
+    from swink.app.assistant.snapshots.policy import Snapshots
+    from swink.app.assistant.workshop import Workshop
+
+
+def change_directory(arguments: argparse.Namespace) -> None:
+    """Go where `-C` says."""
+    if arguments.directory is not None:
+        try:
+            os.chdir(arguments.directory)
+        except OSError as error:
+            raise MisuseError(f"-C {arguments.directory}: {error.strerror}") from error
+        put_last(os.getcwd())
+
+
+def open_workshop(settings: UserSettings | None = None, trust: Trust | None = None) -> "Workshop":
+    """What an agent has to work with here; a folder that nobody was asked about is not trusted."""
+    from swink.app.assistant.workshop import Workshop
+
+    return Workshop(_here(), trust or known_trust(), settings)
+
+
+def open_snapshots(workshop: "Workshop", keeper: Keeper | None, settings: UserSettings) -> "Snapshots | None":
+    """The snapshots of what tools do to files, if the conversation is saved."""
+    from swink.app.assistant.snapshots.policy import Snapshots
+    from swink.app.assistant.snapshots.survey import Limits
+
+    if keeper is None:
+        return None
+    limits = Limits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
+    return Snapshots(workshop.directory, keeper, limits=limits)
+
+
+def known_trust() -> Trust:
+    """What is known about this directory."""
+    try:
+        return look_up(_here())
+    except TrustError as error:
+        say(str(error), "warning")
+        return Trust(find_project(_here()), "refused")
+
+
+def ask_trust() -> Trust:
+    """What is known about this directory; if that leaves something to ask, ask on the terminal."""
+    trust = known_trust()
+    if trust.standing != "changed" and (trust.standing != "unasked" or not os.listdir()):
+        return trust
+    print(f"{strip_controls(str(trust.project))}\n{trust.question}")
+    for line in trust.changes:
+        print(f"  {line}")
+    for key, meaning in trust.answers.items():
+        print(f"  {key}  {meaning}")
+    keys = [key for key in trust.answers if key != "n"]
+    try:
+        said = input(f"trust it? [{'/'.join(keys)}/N] ").strip().lower()[:1]
+    except Terminated:
+        raise
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return decided(trust, False)
+    try:
+        return answer(trust, said if said in keys else "n")
+    except TrustError as error:
+        say(str(error), "warning")
+        return decided(trust, said in keys)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise MisuseError(f"the current directory is gone ({error.strerror}); go to another one") from error

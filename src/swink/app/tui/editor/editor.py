@@ -1,0 +1,530 @@
+"""The editor: a prompt is written in it, Enter sends it.
+
+keys ─┬─ Burst         an unbracketed paste is told from typing
+      ├─ Completer     while it offers something ↑ ↓ Tab Enter Esc are about that
+      └─ FoldedArea    everything else: text, with placeholders for long pastes and images
+"""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from textual import events, on
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.widgets import TextArea
+
+from swink.app.tui.editor import external
+from swink.app.tui.editor.area import FoldedArea
+from swink.app.tui.editor.attaching import compose, needs_files, pasted_images, read_image
+from swink.app.tui.editor.bursts import HOLD, Burst, Settled
+from swink.app.tui.editor.choices import Choices
+from swink.app.tui.editor.clipboard import save_clipboard_image
+from swink.app.tui.editor.completer import Commands, Completer
+from swink.app.tui.editor.completion import CommandWord, Completion, is_command
+from swink.app.tui.editor.drafts import Drafts
+from swink.app.tui.editor.history import History
+from swink.app.tui.editor.keys import SPELLINGS, teach_keys
+from swink.app.tui.editor.mentions import Index
+from swink.app.tui.editor.recall import Recall
+from swink.app.tui.editor.submitted import How, Submitted, TakeBack, kind_of
+from swink.app.tui.editor.typed import Typed, fold, join, make_harmless
+from swink.errors import AgentError
+from swink.messages import Input
+from swink.system.threads import in_thread
+
+DRAFT_AFTER = 0.5
+"""Seconds from a change until the draft is saved."""
+MOST_SENT = 20
+"""Prompts that can be put back with their pastes and images."""
+PLACEHOLDER = "Ask anything   / commands   @ files   ! shell"
+_TITLES = {
+    "shell": "shell: the model sees the output",
+    "private shell": "shell: the model does not see the output",
+    "search": "search earlier prompts",
+}
+
+teach_keys()
+
+
+class Editor(FoldedArea):
+    """A prompt of one or more lines.
+
+    `directory` is where mentions are looked up, `state` the folder that keeps history and drafts; without it
+    nothing is kept. `commands` says what can be completed after a slash.
+    """
+
+    DEFAULT_CSS = """
+    Editor {
+        height: auto; min-height: 3; padding: 0 1;
+        border: round $border-blurred; background: $background;
+        border-title-color: $text-muted; border-subtitle-color: $text-muted;
+        overflow-x: hidden; scrollbar-size-vertical: 1;
+        &:focus { border: round $primary; }
+        &.-plan, &.-plan:focus { border: round $secondary; border-title-color: $secondary; }
+        &.-shell, &.-shell:focus { border: round $warning; border-title-color: $warning; }
+    }
+    Editor:ansi {
+        border-subtitle-style: dim;
+        .text-area--suggestion { text-style: dim; }
+        .text-area--placeholder { text-style: dim; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "search_history", "search earlier prompts", show=False),
+        Binding("ctrl+v", "paste_clipboard", "insert the image of the clipboard", show=False),
+        Binding("ctrl+y", "yank", "insert what was cut", show=False),
+        Binding("ctrl+underscore,alt+u", "undo", "undo", show=False),
+        Binding("alt+r", "redo", "redo", show=False),
+        Binding("alt+b,alt+left", "cursor_word_left", "a word back", show=False),
+        Binding("alt+f,alt+right", "cursor_word_right", "a word forth", show=False),
+        Binding("alt+d", "delete_word_right", "cut the word after", show=False),
+    ]
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        state: Path | None = None,
+        commands: Commands = tuple[CommandWord, ...],
+        choices: Choices | None = None,
+    ) -> None:
+        super().__init__(placeholder=PLACEHOLDER)
+        self.is_busy = False
+        """Whether the agent works, which the app says: Alt+Enter queues then."""
+        self.has_queue = False
+        """Whether messages wait, which the app says: ↑ in an empty editor takes the last one back."""
+        self.detects_bursts: bool | None = None
+        """Whether keys that come at once are a paste; by default where there is a terminal."""
+        self._directory = directory or Path.cwd()
+        self._state = state
+        self._recall = Recall(History(state and state / "history.jsonl", str(self._directory)))
+        self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
+        self._completer = Completer(choices, commands, Index(self._directory), self._line_to_cursor)
+        self._burst = Burst()
+        self._burst_grew = False
+        self._sent: dict[str, Typed] = {}
+        self._mode = ""
+        self._draft_waits = False
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A row for each line, up to a third of the screen with the border."""
+        return max(1, min(self.wrapped_document.height, viewport.height // 3 - 2))
+
+    def on_resize(self) -> None:
+        """It has grown, or the screen is another: the cursor stays in sight."""
+        self.scroll_cursor_visible()
+
+    def on_mount(self) -> None:
+        """Remember what was said, and what was not."""
+        if self.detects_bursts is None:
+            self.detects_bursts = not cast("Any", self).app.is_headless
+        self.run_worker(self._remember, exclusive=False)
+
+    async def _remember(self) -> None:
+        await self._recall.history.load()
+        if self._drafts is not None and (draft := await self._drafts.restore()) is not None:
+            self.put_before(draft)
+            self.notify("what you had not sent is back in the editor", markup=False)
+        if self._state is not None:
+            await in_thread(external.remove_left)
+
+    def put_back(self, *texts: str) -> None:
+        """Put prompts that were sent before what is written, with their pastes and images."""
+        self._end_search(None)
+        self.put_before(join([self._sent.get(text.strip()) or fold(text) for text in texts]))
+
+    def show_mode(self, name: str) -> None:
+        """Say in the border that the agent is in a mode of its own; without a name it is not."""
+        if name != self._mode:
+            self._mode = name
+            self.set_class(bool(name), "-plan")
+            self._show_kind()
+
+    def clear_to_history(self) -> None:
+        """Empty it; ↑ brings back what stood in it. A search is only left."""
+        if not self._end_search(None):
+            self._recall.history.add(self.typed)
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self._completer.close()
+        self._recall.start_over()
+        self.empty()
+        if self._drafts is not None:
+            self._drafts.save(Typed(""))
+
+    def _line_to_cursor(self) -> tuple[int, str]:
+        row, column = self.cursor_location
+        return row, self.document.get_line(row)[:column]
+
+    def _warn(self, text: str) -> None:
+        self.notify(text, severity="warning", markup=False)
+
+    def on_blur(self) -> None:
+        """Something else has the keys; when it is another window, the list waits."""
+        if cast("Any", self).app.app_focus:
+            self._completer.close()
+
+    # Sending
+
+    async def _submit(self, how: How) -> None:
+        typed = self.typed.trimmed()
+        if not typed:
+            return
+        text = typed.whole()
+        input: Input = text
+        if kind_of(text) == "prompt" and needs_files(typed):
+            try:
+                composed = await in_thread(compose, typed, self._directory)
+            except AgentError as error:
+                self._warn(f"not sent: {error}")
+                return
+            input = composed.input
+            for notice in composed.notices:
+                self._warn(notice)
+        self._sent = dict([*self._sent.items(), (text, typed)][-MOST_SENT:])
+        self._recall.history.add(typed)
+        self._start_over()
+        self.post_message(Submitted(text, input, how))
+
+    # Keys
+
+    async def _on_key(self, event: events.Key) -> None:
+        key = SPELLINGS.get(event.key, event.key)
+        if self._burst.is_waiting and (
+            not (event.is_printable or key in ("enter", "tab")) or self._burst.is_over(event.time)
+        ):
+            await self._settle(self._burst.settle())
+        if await self._take_key(key, event) or await self._run_binding(key):
+            event.stop()
+            event.prevent_default()
+
+    async def _take_key(self, key: str, event: events.Key) -> bool:
+        """Whether the key is done with."""
+        match key:
+            case "enter":
+                if self.detects_bursts and self._burst.take_enter(event.time):
+                    self._wait_for_burst()
+                else:
+                    await self._enter()
+            case "alt+enter" if self.is_busy and not self._recall.is_searching:
+                await self._submit("queue")
+            case "shift+enter" | "ctrl+j" | "ctrl+enter" | "alt+enter":
+                self.put_text("\n")
+            case "tab" if self._is_pasted(event) and not (self._completer.is_open or self.suggestion):
+                self._put_character("\t", event.time)
+            case "tab":
+                return self.take_choice() or self._take_suggestion() or self._open_paste()
+            case "escape":
+                return self._dismiss()
+            case "question_mark" if self.text == "" and not self._is_pasted(event):
+                await self.run_action("app.obey('/help')")
+            case _ if key.startswith("alt+"):
+                event.prevent_default()  # Textual would insert it; it is a binding's
+                return False
+            case _ if event.is_printable and event.character and self.detects_bursts:
+                self._put_character(event.character, event.time)
+            case _:
+                return False
+        return True
+
+    def _is_pasted(self, event: events.Key) -> bool:
+        return bool(self.detects_bursts) and self._burst.is_rapid(event.time)
+
+    def _put_character(self, character: str, at: float) -> None:
+        if text := self._burst.take_character(character, at):
+            self.put_text(text)
+        else:
+            self._wait_for_burst()
+
+    async def _run_binding(self, key: str) -> bool:
+        """Do what a key of ours does at once: Textual would do it after keys that came later."""
+        app = cast("Any", self).app
+        for binding in self._bindings.key_to_bindings.get(key, ()):
+            if await app.run_action(binding.action, self):
+                return True
+        return False
+
+    async def _enter(self) -> None:
+        if self._recall.is_searching:
+            self._take_choice()
+            return
+        if self._completer.is_open and not self._completer.is_done:
+            marked = self._take_choice()
+            if marked is None or marked.goes_on or not is_command(self.text):
+                return
+        self._completer.close()
+        row, line = self._line_to_cursor()
+        if line.endswith("\\") and len(line) == len(self.document.get_line(row)):
+            self.replace("\n", (row, len(line) - 1), (row, len(line)), maintain_selection_offset=False)
+        else:
+            await self._submit("send")
+
+    def _wait_for_burst(self) -> None:
+        if not self._burst_grew:
+            self.set_timer(HOLD, self._after_burst)
+        self._burst_grew = True
+
+    async def _after_burst(self) -> None:
+        """A key that came meanwhile prolongs the wait."""
+        if self._burst_grew and self._burst.is_waiting:
+            self._burst_grew = False
+            self.set_timer(HOLD, self._after_burst)
+            return
+        self._burst_grew = False
+        if self._burst.is_waiting:
+            await self._settle(self._burst.settle())
+
+    async def _settle(self, settled: Settled) -> None:
+        self._put_pasted(settled.text)
+        if settled.sends:
+            self._completer.close()  # nobody has seen what it offers
+            await self._enter()
+
+    # Pasting
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = event.text
+        if self._burst.is_waiting:
+            self._put_pasted(self._burst.settle().text)
+        if not text:  # some terminals say so when the clipboard holds an image
+            await self.action_paste_clipboard()
+        elif paths := await in_thread(pasted_images, text):
+            await self._put_images(paths)
+        else:
+            self._put_pasted(await in_thread(make_harmless, text))
+        self.focus()
+
+    async def action_paste_clipboard(self) -> None:
+        """Insert the image of the clipboard, or what was copied here."""
+        if self._state is not None:
+            image = await in_thread(save_clipboard_image, self._state / "images")
+            if image is not None:
+                self.put_image(image)
+                return
+        self._put_pasted(make_harmless(cast("Any", self).app.clipboard))
+
+    def _put_pasted(self, text: str) -> None:
+        if self._recall.is_searching:
+            self.put_text(text[:200].partition("\n")[0])
+        elif text:
+            self.put_paste(text)
+
+    async def _put_images(self, paths: list[str]) -> None:
+        for path in paths:
+            try:
+                await in_thread(read_image, path)  # again when it is sent; now to say what is wrong with it
+            except AgentError as error:
+                self._warn(str(error))
+                self.put_text(path + " ")
+            else:
+                self.put_image(path)
+
+    def _open_paste(self) -> bool:
+        """Open the paste that the cursor touches; whether there is one."""
+        if (name := self.paste_here) is None:
+            return False
+        if not self.open_paste(name):
+            self._warn(f"{name} is too long to be opened here; Ctrl+G opens your own editor")
+        return True
+
+    # Moving
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Up; from the first line to the prompt before this one."""
+        if not select and self._completer.mark(-1):
+            return
+        if select or self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
+            super().action_cursor_up(select)
+        elif self.is_blank and self.has_queue and not self._recall.is_searching:
+            self.post_message(TakeBack())
+        else:
+            self._go_through_history(older=True)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Down; from the last line to the prompt after this one."""
+        if not select and self._completer.mark(1):
+            return
+        last = self.wrapped_document.height - 1
+        if select or self.wrapped_document.location_to_offset(self.cursor_location).y < last:
+            super().action_cursor_down(select)
+        else:
+            self._go_through_history(older=False)
+
+    def _go_through_history(self, *, older: bool) -> None:
+        if self._recall.is_searching or (found := self._recall.go(self.typed, older=older)) is None:
+            return
+        self.put(found)
+        if older:
+            self.move_cursor((0, len(self.document.get_line(0))))
+
+    def action_cursor_left(self, select: bool = False) -> None:
+        """Left; with nothing to select the key is not the editor's."""
+        _not_ours_unless(not (select and self.is_blank))
+        super().action_cursor_left(select)
+
+    def action_cursor_right(self, select: bool = False) -> None:
+        """Right, or take the suggestion; with nothing to select the key is not the editor's."""
+        _not_ours_unless(not (select and self.is_blank))
+        super().action_cursor_right(select)
+
+    # Completing
+
+    def update_suggestion(self) -> None:
+        """After every change, before the next key: what it offers belongs to what stands there."""
+        self._recall.note(self.text)
+        self._show_kind()
+        self._complete()
+
+    @on(TextArea.Changed)
+    def _after_change(self) -> None:
+        if self._drafts is not None and not self._draft_waits:
+            self._draft_waits = True
+            self.set_timer(DRAFT_AFTER, self._save_draft)
+
+    @on(TextArea.SelectionChanged)
+    def _after_move(self, event: TextArea.SelectionChanged) -> None:
+        event.stop()
+        if not self._recall.is_searching and self._completer.is_open:
+            self._complete()
+        self._suggest()
+
+    def _show_kind(self) -> None:
+        kind = "search" if self._recall.is_searching else kind_of(self.text)
+        self.set_class(kind.endswith("shell"), "-shell")
+        title = _TITLES.get(kind, self._mode)
+        if self.border_title != title:
+            self.border_title = title
+            self.placeholder = "words of it" if kind == "search" else PLACEHOLDER
+
+    def _complete(self) -> None:
+        if self._recall.is_searching:
+            self._completer.show(self._recall.search(self.text))
+        elif self._recall.is_untouched:
+            self._completer.close()
+        elif mention := self._completer.look(is_first_line=self.document.line_count == 1):
+            find = partial(self._find, *mention)
+            self.run_worker(find, group="mentions", exclusive=True)
+        self._suggest()
+
+    async def _find(self, start: int, query: str) -> None:
+        await self._completer.find(start, query)
+        self._suggest()
+
+    def _take_choice(self) -> Completion | None:
+        """Take the marked choice; which one it was."""
+        completer, choices = self._completer, self._completer.choices
+        if choices is None or completer.offer is None or (marked := choices.marked) is None:
+            return None
+        if self._end_search(marked):
+            return marked
+        row, line = self._line_to_cursor()
+        start = (row, completer.offer.start)
+        self.replace(marked.text, start, (row, len(line)), maintain_selection_offset=False)
+        if not marked.goes_on:
+            completer.close()
+        return marked
+
+    def take_choice(self) -> bool:
+        """Take the marked choice, as Tab does; whether there was one."""
+        return self._take_choice() is not None
+
+    def _dismiss(self) -> bool:
+        """Close what is open; whether something was. Nothing that was typed is lost."""
+        if self._end_search(None):
+            return True
+        dismissed = self._completer.dismiss()
+        self._suggest()
+        return dismissed
+
+    def _suggest(self) -> None:
+        """Grey text after the cursor: the rest of a choice, or of an earlier prompt that began like this."""
+        self.suggestion = self._suggested() if self.cursor_at_end_of_text else ""
+        hint = self._hint()
+        if self.border_subtitle != hint:
+            self.border_subtitle = hint
+
+    def _hint(self) -> str:
+        """What can be done here and is not obvious."""
+        if self._recall.is_searching:
+            return "Enter takes it, Esc goes back"
+        if self._completer.is_open:
+            return "Tab takes it, Esc closes the list"
+        return "Tab opens the paste" if self.paste_here else ""
+
+    def _suggested(self) -> str:
+        text = self.text
+        if self._recall.is_searching or self._recall.is_untouched or len(text) < 2 or "\n" in text:
+            return ""
+        return self._completer.rest() if self._completer.is_open else self._recall.history.suggest(text)
+
+    def _take_suggestion(self) -> bool:
+        if self.suggestion:
+            self.put_text(self.suggestion)
+            return True
+        return False
+
+    # Searching earlier prompts
+
+    def action_search_history(self) -> None:
+        """Search earlier prompts; once more: mark the next one."""
+        if self._recall.is_searching:
+            self._completer.mark(1)
+        elif self._completer.choices is not None:
+            self._recall.before_search = self.typed
+            self.replace("", (0, 0), self.document.end)
+
+    def _end_search(self, chosen: Completion | None) -> bool:
+        """Leave a search with a choice, or with what stood there before; whether there was one."""
+        if not self._recall.is_searching:
+            return False
+        self.put(self._recall.end_search(chosen))
+        return True
+
+    # Elsewhere
+
+    def action_write_outside(self, sends: bool = False) -> None:
+        """Write in the user's own editor, and send it then or read it here once more."""
+        self.run_worker(partial(self.write_outside, sends), exclusive=True, group="outside")
+
+    async def write_outside(self, sends: bool = False) -> None:
+        """Let the user write in their own editor; if they empty it, or it fails, what stands here stays."""
+        self._end_search(None)
+        typed = self.typed
+        try:
+            text = await external.edit_outside(cast("Any", self).app, typed.whole())
+        except (AgentError, OSError) as error:
+            self._warn(str(error))
+            return
+        if text is None:
+            return
+        for name, paste in typed.pastes.items():
+            text = text.replace(paste, name, 1)
+        self.put(fold(text))
+        if sends:
+            await self._submit("send")
+
+    def _save_draft(self) -> None:
+        self._draft_waits = False
+        if self._drafts is not None:
+            before = self._recall.before_search
+            self._drafts.save(self.typed if before is None else before)
+
+    async def on_unmount(self) -> None:
+        """Save the draft: who leaves with something half typed finds it again."""
+        if self._drafts is not None:
+            self._save_draft()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2):
+                    await self._drafts.settled()
+
+
+def _not_ours_unless(condition: bool) -> None:
+    if not condition:
+        raise SkipAction

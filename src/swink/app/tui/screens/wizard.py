@@ -1,0 +1,222 @@
+"""The first run: a model to begin with."""
+
+import asyncio
+from threading import Event
+from typing import ClassVar, Literal
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from swink.app.assistant.firstrun import (
+    BEGINNINGS,
+    EMBEDDED,
+    check_key,
+    fetch_brighter,
+    problem_with,
+    providers,
+    remember_key,
+    remember_model,
+)
+from swink.app.tui.visible import visible
+from swink.errors import AgentError
+from swink.models.keys.accounts import ACCOUNTS, ProviderAccount
+from swink.stream import StreamFn
+
+Step = Literal["begin", "provider", "key", "kept", "fetch"]
+
+_HINTS: dict[Step, str] = {
+    "begin": "Enter takes · Esc begins with the embedded model",
+    "provider": "Enter takes · Esc goes back",
+    "key": "Enter checks and stores it · Esc goes back",
+    "kept": "Enter takes · Esc goes back",
+    "fetch": "Esc stops it; what arrived is kept for the next time",
+}
+
+
+class Wizard(ModalScreen[str | None]):
+    """Left with the model to use, which is remembered; None if there is none to take."""
+
+    DEFAULT_CSS = """
+    Wizard { align: center middle; background: $background 60%; }
+    Wizard > Vertical { width: 90%; max-width: 84; height: auto; max-height: 100%; border: round $primary;
+        background: $surface; padding: 0 1; }
+    Wizard OptionList { height: auto; max-height: 14; border: none; background: $surface; padding: 0;
+        margin: 0 0 1 0; }
+    Wizard Input { border: none; height: 1; padding: 0; background: $boost; margin: 0 0 1 0; }
+    Wizard .said { margin: 0 0 1 0; }
+    Wizard OptionList:focus { border: none; }
+    Wizard OptionList:focus > .option-list--option-highlighted { color: $text; background: $primary 30%;
+        text-style: bold; }
+    Wizard OptionList:ansi > .option-list--option-highlighted { text-style: reverse; }
+    Wizard Input:focus { border: none; }
+    Wizard .hints { color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back")]
+
+    def __init__(self, *, only: ProviderAccount | None = None, stream_fn: StreamFn | None = None) -> None:
+        super().__init__()
+        self._step: Step = "begin" if only is None else "key"
+        self._account = only
+        self._asks_key_alone = only is not None
+        self._stream_fn = stream_fn
+        self._stop = Event()
+        self._busy = False
+
+    def compose(self) -> ComposeResult:
+        """What is asked, a list or a field, what went wrong, the keys."""
+        with Vertical() as box:
+            box.border_title = "welcome" if self._account is None else "key"
+            yield Static("", classes="said", id="said", markup=False)
+            yield OptionList(markup=False)
+            yield Input(password=True, placeholder="paste the key; it is not shown")
+            yield Static("", classes="said", id="problem", markup=False)
+            yield Static("", classes="hints", id="hints", markup=False)
+
+    def on_mount(self) -> None:
+        """Begin."""
+        self._go(self._step)
+
+    def action_back(self) -> None:
+        """A step back; from the first one on with the embedded model."""
+        self._stop.set()
+        if self._busy and self._step == "key":
+            self._checking.cancel()
+            self._busy = False
+        match self._step:
+            case "begin":
+                self._take_embedded()
+            case "key" if self._asks_key_alone:
+                self.dismiss(None)
+            case "key" | "kept":
+                self._go("provider")
+            case _:
+                self._go("begin")
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Go where the choice leads."""
+        chosen = event.option.id or ""
+        match self._step, chosen:
+            case "begin", "embedded":
+                self._take_embedded()
+            case "begin", "brighter":
+                self._go("fetch")
+                self._stop = Event()
+                self.run_worker(self._fetch())
+            case "begin", _:
+                self._go("provider")
+            case "provider", provider:
+                self._account = ACCOUNTS[provider]
+                self._go("key")
+            case "kept", "again":
+                self._go("key")
+            case "kept", _:
+                self.run_worker(self._store(self.query_one(Input).value))
+            case _:
+                pass
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Check the key."""
+        if not self._busy:
+            self._checking = self.run_worker(self._check(event.value.strip()))
+
+    def _go(self, step: Step) -> None:
+        self._step = step
+        options, field = self.query_one(OptionList), self.query_one(Input)
+        options.display, field.display = step in ("begin", "provider", "kept"), step == "key"
+        options.clear_options()
+        provider = "" if self._account is None else self._account.provider
+        match step:
+            case "begin":
+                said = "No model is chosen yet and no API key was found. What shall we begin with?"
+                options.add_options([_option(one.id, one.title, one.about) for one in BEGINNINGS])
+            case "provider":
+                said = "Whose key is it?"
+                options.add_options(
+                    [_option(one.provider, one.provider, one.default_model or "") for one in providers()]
+                )
+            case "key":
+                field.value = ""
+                said = f"The API key of {provider}. It goes to your keychain, else to a file of your own."
+            case "kept":
+                said = "The key could not be checked. What now?"
+                options.add_options(
+                    [_option("again", "Another key", ""), _option("keep", "Keep it anyway", "")]
+                )
+            case "fetch":
+                said = "Fetching the brighter local model …"
+        self._say("said", said)
+        if step != "kept":
+            self._say("problem", "")
+        self._say("hints", _HINTS[step])
+        if options.display:
+            options.highlighted = 0
+            options.focus()
+        elif field.display:
+            field.focus()
+
+    def _say(self, where: str, text: str) -> None:
+        line = self.query_one(f"#{where}", Static)
+        line.display = bool(text)
+        line.update(visible(text))
+
+    async def _check(self, key: str) -> None:
+        account = self._account
+        if account is None:
+            return
+        if (problem := problem_with(key)) is not None:
+            self._say("problem", problem)
+            return
+        self._busy = True
+        self._say("problem", f"asking {account.provider} …")
+        problem = await check_key(account, key, stream_fn=self._stream_fn)
+        self._busy = False
+        if problem is None:
+            await self._store(key)
+        else:
+            self._go("kept")
+            self._say("problem", problem)
+
+    async def _store(self, key: str) -> None:
+        assert self._account is not None
+        try:
+            model, where = await remember_key(self._account, key)
+        except AgentError as error:
+            self._say("problem", str(error))
+            return
+        finally:
+            self.query_one(Input).value = ""
+        self.notify(f"the key of {self._account.provider} is in {where}", markup=False)
+        self.dismiss(model)
+
+    async def _fetch(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def show(text: str) -> None:
+            loop.call_soon_threadsafe(self._say, "problem", text)
+
+        try:
+            self.dismiss(await fetch_brighter(show, self._stop))
+        except AgentError as error:
+            self._go("begin")
+            if not self._stop.is_set():
+                self._say("problem", str(error))
+
+    def _take_embedded(self) -> None:
+        self.run_worker(self._remember(EMBEDDED))
+
+    async def _remember(self, model: str) -> None:
+        try:
+            await remember_model(model)
+        except AgentError as error:
+            self.notify(str(error), markup=False, severity="warning")
+        self.dismiss(model)
+
+
+def _option(id: str, title: str, about: str) -> Option:
+    text = Text(title)
+    return Option(text.append(f"\n  {about}", style="dim") if about else text, id)

@@ -1,0 +1,144 @@
+"""The status bar: what the agent is doing, how full the context is, what it cost."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from swink.app.tui.activity import Activity
+from swink.app.tui.look import LOOKS, Look
+from swink.events.transcript import Totals
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_GAUGE = 8
+
+
+class Status(Struct, frozen=True):
+    """Everything the bar tells."""
+
+    activity: Activity
+    now: float
+    model: str
+    thinking: str = "off"
+    mode: Literal["Plan", "Execute"] = "Execute"
+    approval: str = "smart"
+    totals: Totals = Totals()
+    window: int | None = None
+    """The model's context window, in tokens."""
+    rate: float | None = None
+    """Tokens a second of the reply that streams, or of the last one."""
+    queued: int = 0
+    hint: str = ""
+    """What to do next; it comes first."""
+
+
+class Item(Struct, frozen=True):
+    """One thing on the bar; those of the lowest need go first when room is short."""
+
+    need: int
+    text: str
+    style: str = ""
+
+
+def items_of(status: Status) -> list[Item]:
+    """What the bar tells, from left to right."""
+    activity, totals = status.activity, status.totals
+    running = activity.state == "running"
+    items = [Item(100, _state(status), _STATE_STYLES[activity.state])]
+    if status.hint:
+        items.append(Item(99, status.hint, "warning"))
+    if running and activity.since is not None:
+        items.append(Item(60, _elapsed(status.now - activity.since)))
+    if activity.retry_at is not None:
+        items.append(Item(90, f"retry in {max(0.0, activity.retry_at - status.now):.0f} s", "warning"))
+    if activity.reading is not None:
+        done, total = activity.reading
+        items.append(Item(85, f"reading {100 * done // max(1, total)} %", "accent"))
+    if activity.loading:
+        items.append(Item(86, activity.loading, "accent"))
+    if status.queued:
+        items.append(Item(88, f"{status.queued} queued", "accent"))
+    if status.rate is not None:
+        items.append(Item(30, f"{status.rate:.0f} tok/s"))
+    items.append(Item(95, status.mode, "plan" if status.mode == "Plan" else ""))
+    items.append(Item(93, status.approval, "failed" if status.approval == "off" else ""))
+    level = "" if status.thinking == "off" else f" ({status.thinking})"
+    items.append(Item(80, f"{status.model}{level}"))
+    if activity.turn:
+        items.append(Item(20, f"turn {activity.turn}"))
+    if totals.usage.total:
+        usage = totals.usage
+        read = usage.input + usage.cache_read + usage.cache_write
+        items.append(Item(50, f"↑{_short(read)} ↓{_short(usage.output)}"))
+        items.append(Item(70, f"${totals.cost.total:.4f}" if totals.is_priced else "cost unknown"))
+    if status.window and totals.context:
+        items.append(_gauge(totals.context / status.window))
+    return items
+
+
+def fit(items: Sequence[Item], width: int) -> list[Item]:
+    """The items for which there is room, those of the least need dropped."""
+    kept = list(items)
+    while kept and sum(cell_len(item.text) + 3 for item in kept) - 1 > width:
+        kept.remove(min(kept, key=lambda item: item.need))
+    return kept
+
+
+_STATE_STYLES = {"idle": "ok", "running": "accent", "error": "failed", "aborted": "warning"}
+
+
+def _state(status: Status) -> str:
+    if status.activity.state != "running":
+        return status.activity.state
+    return f"{_SPINNER[int(status.now * 10) % len(_SPINNER)]} running"
+
+
+def _gauge(part: float) -> Item:
+    filled = min(_GAUGE, round(part * _GAUGE))
+    style = "ok" if part < 0.6 else "warning" if part <= 0.85 else "failed"
+    return Item(75, f"{'█' * filled}{'░' * (_GAUGE - filled)} {100 * part:.0f} %", style)
+
+
+def _elapsed(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes}:{seconds:02}" if minutes else f"{seconds} s"
+
+
+def _short(count: int) -> str:
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{letter}"
+    return str(count)
+
+
+class StatusBar(Widget):
+    """One line."""
+
+    DEFAULT_CSS = "StatusBar { height: 1; dock: bottom; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status: Status | None = None
+        self.look: Look = LOOKS["dark"]
+
+    def show(self, status: Status) -> None:
+        """Tell this from now on."""
+        if status != self.status:
+            self.status = status
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        if self.status is None:
+            return Strip.blank(self.size.width, self.rich_style)
+        segments: list[Segment] = []
+        for item in fit(items_of(self.status), self.size.width - 1):
+            style: Style = getattr(self.look, item.style or "dim")
+            segments += [Segment(f" {item.text} ", style), Segment("·", self.look.border)]
+        line = Strip(segments[:-1]).adjust_cell_length(self.size.width)
+        return line.apply_style(self.rich_style)  # Textual leaves that to us

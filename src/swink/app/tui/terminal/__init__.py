@@ -1,0 +1,10 @@
+"""The terminal: taken, watched and given back as it was, whatever happens.
+
+run_app        runs an app that has the terminal to itself; its exit code
+TerminalApp    such an app: what it does at its end, and what it may ask the terminal for
+Attention      tells a user who looks elsewhere that something waits
+"""
+
+from swink.app.tui.terminal.app import TerminalApp as TerminalApp
+from swink.app.tui.terminal.app import run_app as run_app
+from swink.app.tui.terminal.attention import Attention as Attention

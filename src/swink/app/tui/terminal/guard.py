@@ -1,0 +1,68 @@
+"""The guard: whatever happens to the program, the terminal is given back as it was.
+
+quit, exception             the driver stops, and everything is as it was
+SIGINT, SIGTERM, SIGHUP     the run is aborted and saved first; a second one leaves at once
+the terminal is gone        like SIGHUP
+the event loop is stuck     Ctrl+C a few times leaves at once
+SIGKILL, a crash in C       the watcher restores the terminal
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from swink.app.tui.terminal.streams import Streams
+from swink.app.tui.terminal.tty import Tty
+from swink.app.tui.terminal.watcher import Watcher
+from swink.system import startup
+from swink.system.interrupts import Interruption
+
+_HANDLED = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+class Guard:
+    """What a program holds while it has the terminal."""
+
+    def __init__(self, resume: Callable[[], str | None]) -> None:
+        self._resume = resume
+        self.tty = Tty(0)
+        self.watcher = Watcher(self.tty.fd)
+        self.streams = Streams()
+        self.interruption: Interruption | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def take(self) -> None:
+        """The terminal is the program's."""
+        self.streams.take()
+        startup.last_words = self._last_words
+
+    def give_back(self) -> None:
+        """The terminal is the shell's."""
+        startup.last_words = None
+        self.streams.give_back()
+        self.watcher.end()
+        self.tty.close()
+        for number in _HANDLED:
+            signal.signal(number, signal.SIG_DFL)
+
+    def listen(self, interruption: Interruption) -> None:
+        """Tell it of a terminal that is gone."""
+        self.interruption = interruption
+        self._loop = asyncio.get_running_loop()
+
+    def hang_up(self) -> None:
+        """The terminal is gone; in any thread."""
+        if self._loop is not None and self.interruption is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self.interruption.receive, signal.SIGHUP)
+
+    def leave_at_once(self, number: int) -> None:
+        """End the program, in any thread, without waiting for anything but the terminal."""
+        startup.leave(number)
+
+    def _last_words(self) -> None:
+        if self.tty.restore():
+            self.watcher.rest()
+            if command := self._resume():
+                self.tty.write(f"swink: to go on: {command}\n", 0.2)

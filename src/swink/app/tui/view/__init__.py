@@ -1,0 +1,10 @@
+"""The conversation on the screen.
+
+Changes ─→ TranscriptView ─→ Roll (blocks, heights, window) ─→ Painter ─→ strips
+"""
+
+from swink.app.tui.view.actions import ConversationActions
+from swink.app.tui.view.panels import ActiveTools, TodoPanel
+from swink.app.tui.view.transcriptview import TranscriptView
+
+__all__ = ["ActiveTools", "ConversationActions", "TodoPanel", "TranscriptView"]

@@ -1,0 +1,170 @@
+"""Painted: the lines of a block on the screen, and what a copy of them is."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from swink.app.tui.look import Look
+from swink.app.tui.visible import breaks, chops
+
+Words = tuple[str, Style]
+"""Some text in a style."""
+Row = tuple[int, int]
+"""From where to where in a text a line goes."""
+MARGIN = 2
+"""Columns at the left that hold marks and bars; text begins after them."""
+
+
+class Painted:
+    """Lines, each as wide as the screen, over the text that they show."""
+
+    __slots__ = ("spans", "strips", "text")
+
+    def __init__(self, strips: list[Strip], text: str, spans: "list[Span | None]") -> None:
+        self.strips = strips
+        self.text = text
+        self.spans = spans
+        """Of each line, what it shows; of one that is no text (a rule, a label), nothing."""
+
+    def end(self, lines: int) -> "Painted":
+        """Its last lines."""
+        return Painted(self.strips[-lines:], self.text, self.spans[-lines:])
+
+
+class Span:
+    """What a line shows: `text[start:end]` after its gutter; if it `is_loose`, its words are in there."""
+
+    __slots__ = ("end", "gutter", "is_loose", "start")
+
+    def __init__(self, gutter: int, start: int, end: int, is_loose: bool = False) -> None:
+        self.gutter = gutter
+        self.start = start
+        self.end = end
+        self.is_loose = is_loose
+
+
+class Canvas:
+    """Where a block is painted, from the top down."""
+
+    def __init__(self, width: int, look: Look) -> None:
+        self.width = width
+        self.look = look
+        self.strips: list[Strip] = []
+        self._spans: list[Span | None] = []
+        self._texts: list[str] = []
+        self._length = 0
+
+    @property
+    def painted(self) -> Painted:
+        """The result."""
+        return Painted(self.strips, "\n".join(self._texts), self._spans)
+
+    def gap(self) -> None:
+        """A blank line."""
+        self._add([], None)
+
+    def line(self, words: Sequence[Words], *, copied: str = "", fill: Style | None = None) -> None:
+        """One line, cut off at the width; a copy of it is `copied`."""
+        self._add(words, self._remember(copied, 0) if copied else None, fill)
+
+    def text(
+        self,
+        text: str,
+        style: Style,
+        *,
+        gutter: Words = (" " * MARGIN, Style.null()),
+        first: Words | None = None,
+        most: int | None = None,
+        fill: Style | None = None,
+        is_exact: bool = False,
+    ) -> None:
+        """Text that wraps, each line after a gutter; of more than `most` lines the first ones.
+
+        Exact text keeps all of its blanks.
+        """
+        room = max(1, self.width - cell_len(gutter[0]))
+        longest = len(text) if most is None else 20 * most * room  # the rest is not worth being counted
+        text, cut = text[:longest], len(text) - longest
+        rows = list(_rows(text, room, chops if is_exact else breaks))
+        hidden = 0 if most is None or len(rows) <= most else len(rows) - most
+        base = self._length
+        for number, (start, end) in enumerate(rows[: len(rows) - hidden]):
+            mark = first if first is not None and not number else gutter
+            span = Span(len(mark[0]), base + start, base + end)
+            self._add([mark, (text[start:end], style)], span, fill)
+        self._keep(text)
+        if hidden or cut > 0:
+            more = f"… {hidden:,}{'+' if cut > 0 else ''} more line{'' if hidden == 1 else 's'}"
+            self._add([gutter, (more, self.look.dim)], None, fill)
+
+    def place(
+        self,
+        strips: Sequence[Strip],
+        text: str,
+        *,
+        gutter: Words,
+        known: tuple[Sequence[Strip], Sequence[Strip]] = ((), ()),
+    ) -> list[Strip]:
+        """Lines that another painted, each after a gutter; those `known` need not be put together again."""
+        span = Span(len(gutter[0]), self._length, self._length + len(text), is_loose=True)
+        mark = Segment(*gutter)
+        given, became = known
+        placed = [
+            became[number]
+            if number < len(given) and given[number] is strip
+            else Strip([mark, *strip]).adjust_cell_length(self.width)
+            for number, strip in enumerate(strips)
+        ]
+        self.strips += placed
+        self._spans += [span] * len(placed)
+        self._keep(text)
+        return placed
+
+    def inset(self, painted: Painted, gutter: Words) -> None:
+        """What was painted on a narrower canvas, every line of it after a gutter."""
+        base, size = self._length, len(gutter[0])
+        moved: dict[Span | None, Span | None] = {None: None}
+        for strip, span in zip(painted.strips, painted.spans, strict=True):
+            if span is not None and span not in moved:
+                moved[span] = Span(size + span.gutter, base + span.start, base + span.end, span.is_loose)
+            self._put(Strip([Segment(*gutter), *strip]).adjust_cell_length(self.width), moved[span])
+        self._keep(painted.text)
+
+    def _remember(self, copied: str, gutter: int) -> Span:
+        span = Span(gutter, self._length, self._length + len(copied), is_loose=True)
+        self._keep(copied)
+        return span
+
+    def _keep(self, text: str) -> None:
+        self._texts.append(text)
+        self._length += len(text) + 1
+
+    def _add(self, words: Sequence[Words], span: Span | None, fill: Style | None = None) -> None:
+        used = 0
+        segments: list[Segment] = []
+        for text, style in words:
+            size = cell_len(text)
+            if used + size > self.width:
+                text = set_cell_size(text, self.width - used)
+                size = self.width - used
+            if text:
+                segments.append(Segment(text, style if fill is None else fill + style))
+            used += size
+        if used < self.width:
+            segments.append(Segment(" " * (self.width - used), fill))
+        self._put(Strip(segments, self.width), span)
+
+    def _put(self, strip: Strip, span: Span | None) -> None:
+        self.strips.append(strip)
+        self._spans.append(span)
+
+
+def _rows(text: str, width: int, broken: Callable[[str, int], list[Row]]) -> Iterator[Row]:
+    at = 0
+    for line in text.split("\n"):
+        for start, end in broken(line, max(2, width)):
+            yield at + start, at + end
+        at += len(line) + 1

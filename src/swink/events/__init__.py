@@ -1,0 +1,32 @@
+"""What the loop says, and the transcript that people read."""
+
+from swink.events.kinds import PROMPT_PROGRESS as PROMPT_PROGRESS
+from swink.events.kinds import AgentEnd as AgentEnd
+from swink.events.kinds import AgentEvent as AgentEvent
+from swink.events.kinds import AgentStart as AgentStart
+from swink.events.kinds import ApprovalRequested as ApprovalRequested
+from swink.events.kinds import ApprovalResolved as ApprovalResolved
+from swink.events.kinds import CompactionReport as CompactionReport
+from swink.events.kinds import ContextCompacted as ContextCompacted
+from swink.events.kinds import CustomEvent as CustomEvent
+from swink.events.kinds import MessageDiscarded as MessageDiscarded
+from swink.events.kinds import MessageEnd as MessageEnd
+from swink.events.kinds import MessageStart as MessageStart
+from swink.events.kinds import MessageUpdate as MessageUpdate
+from swink.events.kinds import ModelFallback as ModelFallback
+from swink.events.kinds import NestedEvent as NestedEvent
+from swink.events.kinds import RetryScheduled as RetryScheduled
+from swink.events.kinds import StateChanged as StateChanged
+from swink.events.kinds import ToolExecutionEnd as ToolExecutionEnd
+from swink.events.kinds import ToolExecutionStart as ToolExecutionStart
+from swink.events.kinds import ToolExecutionUpdate as ToolExecutionUpdate
+from swink.events.kinds import TurnEnd as TurnEnd
+from swink.events.kinds import TurnStart as TurnStart
+from swink.events.kinds import decode_agent_event as decode_agent_event
+from swink.events.kinds import encode_agent_event as encode_agent_event
+from swink.events.kinds import final_text as final_text
+from swink.stream import BlockAdded as BlockAdded
+from swink.stream import TextDelta as TextDelta
+from swink.stream import ThinkingDelta as ThinkingDelta
+from swink.stream import ToolCallDelta as ToolCallDelta
+from swink.stream import ToolCallStart as ToolCallStart

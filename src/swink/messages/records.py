@@ -1,0 +1,345 @@
+"""Records: what a session holds, and the conversation that they add up to.
+
+A session is a list of records. Messages are among them only when their turn is complete, so that the history
+is sound at every moment; what happens in between is a journal, which the turn's messages then replace:
+
+    message(prompt) turn_opened call_started call_ended …    →    message(reply) message(result) …
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Literal, cast
+
+import msgspec
+from msgspec import Struct, field
+
+from swink.messages.jsondata import decode_with, encode, encode_lines
+from swink.messages.message import (
+    AssistantMessage,
+    CustomMessage,
+    LlmMessage,
+    Message,
+    ToolResult,
+    ToolResultMessage,
+)
+from swink.messages.modelspec import Cost, ModelSpec, ThinkingLevel, Usage
+
+
+class _Record(Struct, frozen=True, tag_field="type", omit_defaults=True):
+    """Common ground: one that is not durable survives the end of the process, but not that of the machine."""
+
+    durable: ClassVar[bool] = True
+
+
+class MessageSaved(_Record, frozen=True, tag="message"):
+    """A message of a turn that is complete, and its number in the session, counted from 0."""
+
+    message: LlmMessage
+    number: int = -1
+
+
+class CustomSaved(_Record, frozen=True, tag="custom_message"):
+    """A message of the application's own, and its number in the session."""
+
+    message: CustomMessage
+    number: int = -1
+
+
+class StateChange(_Record, frozen=True, tag="state"):
+    """The session state from here on, whole."""
+
+    state: dict[str, Any]
+
+
+class ModelChange(_Record, frozen=True, tag="model_change"):
+    """The model that is asked from here on."""
+
+    model: ModelSpec
+
+
+class ThinkingLevelChange(_Record, frozen=True, tag="thinking_level_change"):
+    """How hard it thinks from here on."""
+
+    level: ThinkingLevel
+
+
+class PromptChange(_Record, frozen=True, tag="system_prompt_change"):
+    """The system prompt from here on."""
+
+    text: str
+
+
+class QueueChange(_Record, frozen=True, tag="queue"):
+    """What waits in the queues from here on, whole."""
+
+    steering: list[Message] = field(default_factory=list[Message])
+    follow_up: list[Message] = field(default_factory=list[Message])
+
+
+class Compaction(_Record, frozen=True, tag="compaction"):
+    """The context from here on: messages of the session by their number, and new ones.
+
+    What is left out stays in the session. `reason` is "compacted", or "replaced" if somebody set the history.
+    `usage` and `cost` are those of a summary; None: unknown.
+    """
+
+    kept: list[int | Message]
+    reason: str = "compacted"
+    tokens_before: int = 0
+    tokens_after: int = 0
+    usage: Usage = Usage()
+    cost: Cost | None = Cost()
+
+
+class Label(_Record, frozen=True, tag="label"):
+    """A name for a place: after that many messages."""
+
+    text: str
+    at: int
+
+
+class TurnOpened(_Record, frozen=True, tag="turn_opened"):
+    """A reply whose tools are about to run; its messages follow when all of them have ended."""
+
+    reply: AssistantMessage
+
+
+class TurnDropped(_Record, frozen=True, tag="turn_dropped"):
+    """The turn that was open is given up, with its reply: somebody set the history."""
+
+
+class CallStarted(_Record, frozen=True, tag="call_started"):
+    """A call begins to run: from here on its outcome is unknown, until it has ended."""
+
+    call_id: str
+
+
+class CallEnded(_Record, frozen=True, tag="call_ended"):
+    """A call has its result."""
+
+    durable: ClassVar[bool] = False
+    call_id: str
+    result: ToolResult
+
+
+class PendingApproval(_Record, frozen=True, tag="approval"):
+    """A call that waits for somebody's word: `arguments` are what will run, `shown` is what people see."""
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    shown: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"PendingApproval({self.call_id!r}, {self.name!r}, shown={self.shown!r})"
+
+
+class FilesChanged(_Record, frozen=True, tag="files_changed"):
+    """What was done to the files of a directory: the snapshot before it, and the one after it once it ended.
+
+    `at` is how many messages there were; `certain` is False if others may have changed files meanwhile.
+    """
+
+    durable: ClassVar[bool] = False
+    at: int
+    directory: str
+    before: str
+    after: str | None = None
+    reason: Literal["tools", "rewound", "redone"] = "tools"
+    certain: bool = True
+
+
+class UnknownRecord(Struct, frozen=True):
+    """A record of a type that this release does not know: kept as it is, and otherwise skipped."""
+
+    durable: ClassVar[bool] = True
+    type: str
+    data: dict[str, Any]
+
+
+KnownRecord = (
+    MessageSaved
+    | CustomSaved
+    | StateChange
+    | ModelChange
+    | ThinkingLevelChange
+    | PromptChange
+    | QueueChange
+    | Compaction
+    | Label
+    | TurnOpened
+    | TurnDropped
+    | CallStarted
+    | CallEnded
+    | PendingApproval
+    | FilesChanged
+)
+Record = KnownRecord | UnknownRecord
+
+_decoder: "msgspec.json.Decoder[KnownRecord]" = msgspec.json.Decoder(KnownRecord)
+_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in cast(Any, KnownRecord).__args__)
+
+
+def saved(message: Message, number: int) -> MessageSaved | CustomSaved:
+    """The record of a message."""
+    kind = CustomSaved if isinstance(message, CustomMessage) else MessageSaved
+    return kind(cast(Any, message), number)
+
+
+def encode_record(record: Record) -> bytes:
+    """A record as one line of JSON, without its end."""
+    if isinstance(record, UnknownRecord):
+        return encode(record.data)
+    return encode(record, nulls=_nulls(record))
+
+
+def encode_records(records: Sequence[Record]) -> bytes:
+    """Records as lines of JSON."""
+    lines = None
+    if UnknownRecord not in map(type, records):
+        lines = encode_lines(records, sum(map(_nulls, records)))
+    return b"".join([encode_record(record) + b"\n" for record in records]) if lines is None else lines
+
+
+def _nulls(record: Record) -> int:
+    """How many a record has that are no numbers."""
+    message = record.message if type(record) is MessageSaved else None
+    if type(message) is AssistantMessage:
+        return (message.cost is None) + (message.error_message is None) + (message.error_kind is None)
+    return int(type(message) is ToolResultMessage and message.details is None)
+
+
+def decode_record(line: bytes | str) -> Record:
+    """The record in a line; raises `msgspec.DecodeError` if there is none in it."""
+    try:
+        return decode_with(_decoder, line)
+    except msgspec.ValidationError:
+        data = msgspec.json.decode(line)
+        kind = cast("dict[str, Any]", data).get("type") if isinstance(data, dict) else None
+        if not isinstance(kind, str) or kind in _TYPES:
+            raise
+        return UnknownRecord(kind, cast("dict[str, Any]", data))
+
+
+def decode_records(lines: bytes) -> list[Record]:
+    """The records in several lines."""
+    if b"$" not in lines or b"$number" not in lines:  # one byte is found far sooner
+        try:
+            return list(_decoder.decode_lines(lines))
+        except msgspec.ValidationError:
+            pass  # a type that this release does not know
+    return [decode_record(line) for line in lines.split(b"\n") if line]
+
+
+def type_of(record: Record) -> str:
+    """The name of a record's type."""
+    return record.type if isinstance(record, UnknownRecord) else str(record.__struct_config__.tag)
+
+
+class OpenTurn(Struct):
+    """A reply whose tools have not all ended: what is known of each call."""
+
+    reply: AssistantMessage
+    started: set[str] = field(default_factory=set[str])
+    results: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
+    pending: dict[str, PendingApproval] = field(default_factory=dict[str, PendingApproval])
+
+    def is_of(self, message: Message) -> bool:
+        """Whether a message is the reply of this turn, as it was or as a policy wanted it kept."""
+        return isinstance(message, AssistantMessage) and [call.id for call in message.tool_calls] == [
+            call.id for call in self.reply.tool_calls
+        ]
+
+
+def pending_of(turn: OpenTurn | None) -> tuple[PendingApproval, ...]:
+    """The calls of a turn that wait for somebody's word."""
+    return () if turn is None else tuple(turn.pending.values())
+
+
+class Conversation:
+    """What the records of a session add up to; `take` them in their order."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.everything: dict[int, Message] = {}
+        """All messages that were ever saved, by their number, also those that were compacted away."""
+        self.messages: list[Message] = []
+        """The context as it is now."""
+        self.state: dict[str, Any] = {}
+        self.model: ModelSpec | None = None
+        self.system_prompt: str | None = None
+        self.steering: Sequence[Message] = ()
+        self.follow_up: Sequence[Message] = ()
+        self.labels: list[Label] = []
+        self.files: list[FilesChanged] = []
+        """What was done to files; only the last one may not have ended."""
+        self.open: OpenTurn | None = None
+        for record in records:
+            self.take(record)
+
+    @property
+    def pending(self) -> tuple[PendingApproval, ...]:
+        """The calls that wait for somebody's word."""
+        return pending_of(self.open)
+
+    def take(self, record: Record) -> None:
+        """Add what happened next."""
+        match record:
+            case MessageSaved(message, number) | CustomSaved(message, number):
+                self.everything[number if number >= 0 else len(self.everything)] = message
+                self.messages.append(message)
+                if self.open is not None and self.open.is_of(message):
+                    self.open = None
+            case StateChange(state):
+                self.state = state
+            case ModelChange(model):
+                self.model = model
+            case ThinkingLevelChange(level):
+                if self.model is not None:
+                    self.model = msgspec.structs.replace(self.model, thinking_level=level)
+            case PromptChange(text):
+                self.system_prompt = text
+            case QueueChange(steering, follow_up):
+                self.steering, self.follow_up = tuple(steering), tuple(follow_up)
+            case Compaction(kept):
+                known = self.everything
+                # A number that is not there was lost with its transaction.
+                context = [known.get(item) if isinstance(item, int) else item for item in kept]
+                self.messages = [message for message in context if message is not None]
+            case Label():
+                self.labels.append(record)
+            case TurnOpened(reply):
+                if self.open is None or not self.open.is_of(reply):
+                    self.open = OpenTurn(reply)
+            case TurnDropped():
+                self.open = None
+            case CallStarted() | CallEnded() | PendingApproval():
+                self._journal(record)
+            case FilesChanged():
+                if self.files and self.files[-1].after is None:
+                    self.files.pop()
+                if record.after != record.before:
+                    self.files.append(record)
+            case UnknownRecord():
+                pass
+
+    def by_number(
+        self, compaction: Compaction, added: Iterable[MessageSaved | CustomSaved] = ()
+    ) -> Compaction:
+        """The compaction with numbers instead of the messages that the session has, or gets with it."""
+        numbers = {id(message): number for number, message in self.everything.items()}
+        numbers.update((id(record.message), record.number) for record in added)
+        kept = [item if isinstance(item, int) else numbers.get(id(item), item) for item in compaction.kept]
+        return msgspec.structs.replace(compaction, kept=kept)
+
+    def _journal(self, record: CallStarted | CallEnded | PendingApproval) -> None:
+        turn = self.open
+        if turn is None:
+            return
+        match record:
+            case CallStarted(call_id):
+                turn.started.add(call_id)
+                turn.pending.pop(call_id, None)
+            case CallEnded(call_id, result):
+                turn.results[call_id] = result
+                turn.pending.pop(call_id, None)
+            case PendingApproval(call_id):
+                turn.pending[call_id] = record

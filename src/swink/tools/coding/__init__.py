@@ -1,0 +1,88 @@
+"""Tools that are safe to give to a model: files, search, a sandboxed shell, web pages, tasks, scripts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from swink.tools import Tool
+from swink.tools.coding.background import Background, Job
+from swink.tools.coding.bash import bash_tools
+from swink.tools.coding.egress import ApproveDomain
+from swink.tools.coding.listing import list_tools
+from swink.tools.coding.process import Limits
+from swink.tools.coding.reading import read_tools
+from swink.tools.coding.sandbox import Level, Sandbox, SandboxUnavailable
+from swink.tools.coding.scripts import BadScript, ScriptTools, script_tools
+from swink.tools.coding.search import search_tools
+from swink.tools.coding.todo import todo_tools
+from swink.tools.coding.webpages import fetch_tools
+from swink.tools.coding.workspace import PathRefused, Workspace
+from swink.tools.coding.writing import write_tools
+
+__all__ = [
+    "Background",
+    "BadScript",
+    "Job",
+    "Level",
+    "Limits",
+    "PathRefused",
+    "Sandbox",
+    "SandboxUnavailable",
+    "ScriptTools",
+    "Workspace",
+    "bash_tools",
+    "coding_tools",
+    "fetch_tools",
+    "list_tools",
+    "read_tools",
+    "script_tools",
+    "search_tools",
+    "todo_tools",
+    "write_tools",
+]
+
+
+def coding_tools(
+    root: str | Path,
+    *,
+    sandbox: Level = "workspace",
+    limits: Limits = Limits(),
+    readable: Sequence[str | Path] = (),
+    hidden: Sequence[str | Path] = (),
+    keep_directory: bool = False,
+    fetch_from: Sequence[str] = (),
+    net: Sequence[str] | None = None,
+    approve_domain: ApproveDomain | None = None,
+    background: Background | None = None,
+) -> list[Tool]:
+    """The tools for working in a directory.
+
+    read_file, list_files, find_files, search_text, write_file, edit_file, delete_file, bash, fetch_url, todo.
+
+    `sandbox` is the level bash runs at; where it is not available, bash refuses with the reason and the other
+    tools work. `readable` are paths that commands may read besides the system's, and files with credentials
+    (`.env`, private keys) that tools and commands may read. `hidden` are places that no tool may read, such
+    as a session store. Relative paths are relative to the root. With `keep_directory` a `cd` holds for later
+    commands. `net` names the domains that commands may reach at the level workspace+net, all by default;
+    `approve_domain` is asked about others. `fetch_from` are networks that fetch_url and such commands may
+    reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
+    agent does something else; whoever gives it closes it.
+    """
+    workspace = Workspace(root, hidden, readable=readable)
+    box = Sandbox(
+        workspace.root,
+        sandbox,
+        readable=readable,
+        hidden=hidden,
+        net=net,
+        net_from=fetch_from,
+        approve_domain=approve_domain,
+    )
+    return [
+        *read_tools(workspace),
+        *list_tools(workspace),
+        *search_tools(workspace),
+        *write_tools(workspace),
+        *bash_tools(workspace, box, limits=limits, keep_directory=keep_directory, background=background),
+        *fetch_tools(allowed=fetch_from),
+        *todo_tools(),
+    ]

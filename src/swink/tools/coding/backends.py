@@ -1,0 +1,166 @@
+"""Backends: the ways to confine a command, and whether each works on this machine.
+
+Each is tried once per program: in a scratch workspace, a command writes a file inside and tries one outside.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from swink.system.programs import find_program, passed_over
+from swink.tools.coding import bubblewrap, landlock, seccomp
+from swink.tools.coding.credentials import Readable
+from swink.tools.coding.environment import build_environment
+from swink.tools.coding.logs import log
+from swink.tools.coding.process import CannotStart, Launch, Limits, find_shell, run
+from swink.tools.coding.runtime import REMEDY, find_trouble, list_runtime
+from swink.tools.coding.scene import Scene, survey_scene
+from swink.tools.coding.survey import Survey
+
+Backend = Literal["none", "bubblewrap", "landlock"]
+
+MAX_MOUNTS = 300
+"""Mounts that bubblewrap makes in acceptable time (150 ms; it grows with the square)."""
+
+_PROBE = '(echo broken > "$CANARY") 2>/dev/null; echo works > "$INSIDE"'
+
+
+class Verdict(Struct, frozen=True):
+    """What the trial of a backend showed: why it cannot be used, or how it can."""
+
+    backend: Backend
+    trouble: str = ""
+    disable_userns: bool = True
+
+
+_verdicts: dict[tuple[object, ...], Verdict] = {}
+
+
+def confine(plain: Launch, scene: Scene, private: str, verdict: Verdict, *, network: bool) -> Launch:
+    """A launch with the user's rights as a launch in a sandbox; `private` holds its temp files and home."""
+    if verdict.backend == "landlock":
+        return landlock.confine(plain, scene, private, network=network)
+    return bubblewrap.confine(plain, scene, private, network=network, disable_userns=verdict.disable_userns)
+
+
+async def judge(backend: Backend, scene: Scene, *, network: bool) -> Verdict:
+    """Whether a backend can be used for a workspace."""
+    if sys.platform != "linux":
+        return Verdict(backend, f"only on Linux, this is {sys.platform}")
+    if trouble := _trouble_with(backend, scene):
+        return Verdict(backend, trouble)
+    key = (backend, network, os.getuid(), os.environ.get("PATH"))
+    if key not in _verdicts:
+        _verdicts[key] = await _probe(backend, network)
+    return _verdicts[key]
+
+
+def make_private_directory(path: str) -> str:
+    """Fill a new directory with a command's `tmp` and `home`, and with what covers secrets."""
+    for name in ("tmp", "home", "nothing"):
+        os.mkdir(os.path.join(path, name))
+    Path(path, "unreadable").touch(0)
+    return path
+
+
+def _trouble_with(backend: Backend, scene: Scene) -> str:
+    """What keeps a backend from confining commands of this workspace; empty if nothing does."""
+    if scene.view.root == "/":
+        return "the workspace is the whole file system"
+    if trouble := find_trouble(scene.view.root):
+        return trouble
+    if backend == "landlock" and (own := list_runtime(scene.view.root)):
+        return f"Landlock cannot keep {own[0]} read-only, which swink itself runs from; {REMEDY}"
+    if backend == "landlock" and (inside := scene.view.hidden_in_root):
+        how = scene.how_to_allow(inside[0])
+        return f"Landlock cannot hide {inside[0]}, which lies inside the workspace{how}"
+    if backend == "bubblewrap" and scene.mounts > MAX_MOUNTS:
+        how = scene.how_to_allow(*scene.view.credentials[:1])
+        return f"more than {MAX_MOUNTS} files to hide or protect in the workspace{how}"
+    return ""
+
+
+async def _probe(backend: Backend, network: bool) -> Verdict:
+    if not seccomp.is_supported():
+        return Verdict(backend, "no system call filter for this kind of processor")
+    if backend == "landlock" and (abi := landlock.read_abi()) < landlock.MINIMUM_ABI:
+        return Verdict(
+            backend,
+            f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed",
+        )
+    if backend == "bubblewrap" and find_program("bwrap") is None:
+        other = passed_over("bwrap")
+        found = f"; {other} is not used, because the model can write it" if other else ""
+        return Verdict(backend, f"bwrap is not installed (package bubblewrap){found}")
+    trouble = await _try(Verdict(backend), network)
+    if not trouble or backend == "landlock":
+        return Verdict(backend, trouble)
+    # An older bubblewrap, or /proc/sys out of reach: the system call filter also refuses new user namespaces.
+    fallback = Verdict(backend, disable_userns=False)
+    if await _try(fallback, network):
+        return Verdict(backend, trouble)
+    log.info(
+        "bubblewrap cannot disable user namespaces here (%s); the system call filter alone does", trouble
+    )
+    return fallback
+
+
+async def _try(verdict: Verdict, network: bool) -> str:
+    """Run a command that tries to write outside; empty if only that fails, otherwise what went wrong."""
+    with _Scratch() as scratch:
+        workspace = scratch.workspace
+        plain = Launch(
+            (find_shell(), "-c", _PROBE),
+            workspace,
+            build_environment(scratch.environment),
+            Limits(wall=10),
+            disks=(workspace,),
+            backend=verdict.backend,
+        )
+        root = Path(workspace)
+        output = bytearray()
+        try:
+            scene = survey_scene(root, Survey(workspace, Readable(root, ())))
+            status = await run(
+                confine(plain, scene, scratch.private, verdict, network=network), output.extend
+            )
+        except CannotStart as error:
+            return str(error)
+        if not scratch.is_intact():
+            return "it runs but does not confine"
+        if scratch.has_run():
+            return ""
+    return f"it fails with code {status.code}: {output.decode(errors='replace').strip()[-300:]}"
+
+
+class _Scratch:
+    """A scratch workspace with a file beside it that must stay as it is."""
+
+    def __init__(self) -> None:
+        self._directory = os.path.realpath(tempfile.mkdtemp(prefix=f"swink-{os.getpid()}-probe-"))
+        self._canary = Path(self._directory, "canary")
+        self._inside = Path(self._directory, "workspace", "inside")
+        self._inside.parent.mkdir()
+        self._canary.write_text("alive")
+        self.workspace = str(self._inside.parent)
+        self.environment = {"CANARY": str(self._canary), "INSIDE": str(self._inside)}
+        self.private = os.path.join(self._directory, "private")
+        os.mkdir(self.private)
+        make_private_directory(self.private)
+
+    def is_intact(self) -> bool:
+        return self._canary.read_text() == "alive"
+
+    def has_run(self) -> bool:
+        return self._inside.exists()
+
+    def __enter__(self) -> "_Scratch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._directory)

@@ -1,0 +1,194 @@
+"""Bubblewrap arguments: a command in its own namespaces, the rest of the machine read-only or absent."""
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from swink.system.programs import find_program
+from swink.tools.coding import landlock, seccomp
+from swink.tools.coding.addresses import Network
+from swink.tools.coding.egress import DomainApproval, Egress
+from swink.tools.coding.environment import read_git_identity
+from swink.tools.coding.guarded import Guard
+from swink.tools.coding.process import CannotStart, Launch, find_shell
+from swink.tools.coding.scene import Scene
+from swink.tools.coding.view import SYSTEM, View, is_beneath
+
+GUARDS = 2
+"""Generations of bubblewrap's own processes above the command."""
+SECCOMP_FD = 9
+SHARED_MEMORY = 64 << 20
+FORWARDER, PROXY = "/run/swink/forward.py", "/run/swink/proxy"
+
+_FORWARD = str(Path(__file__).with_name("supervisor") / "forward.py")
+_PROXY_PORT = 3128
+_PROXY_VARIABLES = {
+    **{
+        name: f"http://127.0.0.1:{_PROXY_PORT}"
+        for word in ("http", "https", "all")
+        for name in (f"{word}_proxy", f"{word}_proxy".upper())
+    },
+    **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+    "NODE_USE_ENV_PROXY": "1",
+}
+
+
+def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable_userns: bool) -> Launch:
+    """A launch with the user's rights as one in bubblewrap; `private` as in `build_arguments`."""
+    view = scene.view
+    options = build_arguments(
+        view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns
+    )
+    scoped = landlock.read_abi() >= landlock.MINIMUM_ABI
+    families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
+    if not network or scoped:  # else abstract sockets of the whole machine would be in reach
+        families.append(seccomp.AF_UNIX)
+    home = view.home if can_have_home(view) or view.home == view.root else "/tmp"
+    # Where the workspace is the home, its caches are not for commands, so they have their own.
+    caches = {"XDG_CACHE_HOME": "/tmp/.cache"} if home == view.root else {}
+    env = {**read_git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home, **caches}
+    inside = [name for name in env if _makes_the_linker_load(name)]
+    set_inside = [word for name in inside for word in ("--setenv", name, env.pop(name))]
+    return replace(
+        plain,
+        argv=(_find_bubblewrap(), *set_inside, *options, *_limit_processes(plain)),
+        cwd="/",
+        env=env,
+        guards=GUARDS,
+        landlock=landlock.build_scopes() if scoped else None,
+        seccomp=seccomp.build_filter(families, namespaces=True),
+        seccomp_fd=SECCOMP_FD,
+        reserved=tuple(list_reservations(view, scene.guard, private)),
+        watch=scene.watch(scene.guard.kept),
+    )
+
+
+def _find_bubblewrap() -> str:
+    found = find_program("bwrap")
+    if found is None:
+        raise CannotStart("bwrap (package bubblewrap) is not there any more")
+    return found
+
+
+def _makes_the_linker_load(name: str) -> bool:
+    """Whether a variable has libraries loaded: the command may have it, bubblewrap, outside, must not."""
+    return name.startswith("LD_") or name in ("GCONV_PATH", "LOCPATH", "NLSPATH", "GLIBC_TUNABLES")
+
+
+def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:
+    """The launch with a proxy outside, and inside, before the command, the program that forwards to it."""
+    path = os.path.join(private, f"proxy-{secrets.token_hex(4)}")
+    if len(path) > 100:
+        raise CannotStart(f"a socket cannot have a path as long as {path}; set TMPDIR to a shorter one")
+    options, command = launch.argv[: (at := launch.argv.index("--"))], launch.argv[at + 1 :]
+    forwarder = (os.path.realpath(sys.executable), "-I", "-S", FORWARDER, PROXY, str(_PROXY_PORT))
+    return replace(
+        launch,
+        argv=(*_add_mounts(options, _FORWARD, path), "--", *forwarder, *command),
+        env={**launch.env, **_PROXY_VARIABLES},
+        egress=lambda: Egress(path, approval, networks),
+    )
+
+
+def build_arguments(
+    view: View, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True
+) -> list[str]:
+    """What goes between `bwrap` and the command.
+
+    `private` is a directory of ours with the command's `tmp` and `home`, and with `nothing` and `unreadable`,
+    which cover secrets. Capabilities are dropped because root would keep them in a user namespace and could
+    remount all.
+    """
+    return [
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *(() if network else ("--unshare-net",)),
+        *(("--disable-userns",) if disable_userns else ()),
+        *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--seccomp", str(SECCOMP_FD)),
+        *_system(view),
+        # Root may write kernel settings such as core_pattern without any capability, and bubblewrap lets it.
+        *("--proc", "/proc", "--remount-ro", "/proc"),
+        *("--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
+        *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
+        *_home(view, private),
+        *_bind("--ro-bind", [path for path in view.readable if not _in_system(path)]),
+        *_bind("--ro-bind", [view.root] if view.writable != (view.root,) else []),
+        *_bind("--bind", view.writable),
+        *_bind("--bind", guard.steady),
+        *_bind("--ro-bind", guard.read_only),
+        *_cover_secrets(view, private),
+        *("--remount-ro", "/", "--chdir", cwd, "--"),
+    ]
+
+
+def _add_mounts(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
+    """The options with forwarder and proxy mounted, before the root becomes read-only."""
+    at = len(options) - 1 - list(reversed(options)).index("--remount-ro")
+    return [*options[:at], "--ro-bind", forwarder, FORWARDER, "--ro-bind", proxy, PROXY, *options[at:]]
+
+
+def can_have_home(view: View) -> bool:
+    """Whether the command may get a home of its own at the usual place."""
+    return (
+        os.path.isdir(view.home)
+        and view.home != "/"
+        and not _in_system(view.home)
+        and not is_beneath(view.home, view.root)
+    )
+
+
+def _system(view: View) -> Iterator[str]:
+    for path in SYSTEM:
+        if os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif os.path.exists(path):
+            yield from ("--ro-bind", path, path)
+
+
+def _home(view: View, private: str) -> Iterator[str]:
+    if can_have_home(view):
+        yield from ("--bind", f"{private}/home", view.home)
+
+
+def choose_cover(path: str, private: str) -> str:
+    """What covers a secret: an empty directory, or an unreadable file that no program takes for real."""
+    return f"{private}/{'nothing' if os.path.isdir(path) else 'unreadable'}"
+
+
+def list_reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[str, bytes | None, str]]:
+    """The names that the supervisor reserves: those of the guard, and hidden ones that do not exist yet."""
+    for path, content in guard.reserved:
+        yield path, content, f"{private}/nothing" if content is None else ""
+    for path in view.hidden_in_root:
+        if not os.path.lexists(path):
+            while not os.path.isdir(os.path.dirname(path)):
+                path = os.path.dirname(path)
+            is_file = os.path.splitext(path)[1] != ""
+            yield path, b"" if is_file else None, f"{private}/{'unreadable' if is_file else 'nothing'}"
+
+
+def _cover_secrets(view: View, private: str) -> Iterator[str]:
+    shown = (view.root, *view.readable)
+    for path in view.hidden:
+        if any(is_beneath(path, top) for top in shown) and os.path.lexists(path):
+            yield from ("--ro-bind", choose_cover(path, private), path)
+
+
+def _bind(option: str, paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        yield from (option, path, path)
+
+
+def _in_system(path: str) -> bool:
+    return any(is_beneath(path, top) for top in SYSTEM)
+
+
+def _limit_processes(launch: Launch) -> tuple[str, ...]:
+    """The command with a limit of processes, set inside since it counts per user namespace; not for root."""
+    if os.getuid() == 0:
+        return launch.argv
+    limit = f'ulimit -u {launch.limits.processes} 2>/dev/null; exec "$@"'
+    return (find_shell(), "-c", limit, "sh", *launch.argv)

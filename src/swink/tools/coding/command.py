@@ -1,0 +1,143 @@
+"""One command run for a tool: its output streamed as updates, its end described to the model."""
+
+import asyncio
+import codecs
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swink.messages import Text
+from swink.system.aio import call_later
+from swink.tools import ToolContext, ToolResult
+from swink.tools.coding.process import ExitStatus, HeadAndTail, Limits, run
+from swink.tools.coding.sandbox import Sandbox
+
+MAX_OUTPUT = 32_000
+"""Bytes of output a model gets to see: the first and the last half of it."""
+TICK = 0.1
+"""Seconds between two updates."""
+
+
+class Completed(Struct, frozen=True):
+    """How a command ended, and what it wrote."""
+
+    status: ExitStatus
+    output: str
+    details: dict[str, Any]
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        return _describe(self.status, self.details["timeout"])[1:-1]
+
+    def result(self, *notes: str) -> ToolResult:
+        """What the model gets: the output and, in brackets, how it ended."""
+        status = self.status
+        text = self.output + ("" if not self.output or self.output.endswith("\n") else "\n")
+        alive = [f"[{status.left} of its processes could not be ended]"] if status.left else []
+        lines = [_describe(status, self.details["timeout"]), *alive, *status.notes, *notes]
+        is_error = status.code != 0 or status.reason is not None
+        return ToolResult((Text(text + "\n".join(lines)),), self.details, is_error)
+
+
+async def run_command(
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    directory: str,
+    limits: Limits,
+    ctx: ToolContext,
+    *,
+    keep_directory: bool = False,
+    environment: Mapping[str, str] | None = None,
+    tap: Callable[[bytes], None] | None = None,
+    stop: asyncio.Future[None] | None = None,
+) -> Completed:
+    """Run a command with no input; its output goes to the context as updates, and all of it to `tap`.
+
+    Once `stop` is done, the command is ended.
+    """
+    launch = await sandbox.launch(argv, directory, limits=limits)
+    launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
+    output = HeadAndTail(MAX_OUTPUT)
+    started = time.monotonic()
+    with _Live(ctx) as live:
+
+        def take(data: bytes) -> None:
+            output.add(data)
+            live.add(data)
+            if tap is not None:
+                tap(data)
+
+        status = await run(launch, take, stop)
+    details = {
+        "exit_code": status.code,
+        "signal": status.signal,
+        "reason": status.reason,
+        "seconds": round(time.monotonic() - started, 3),
+        "cpu_seconds": round(status.cpu, 3),
+        "bytes": output.size,
+        "cut": output.cut,
+        "sandbox": sandbox.level,
+        "backend": launch.backend,
+        "directory": directory,
+        "timeout": limits.wall,
+    }
+    text = output.text()
+    notes = sandbox.explain(" ".join(argv) + text, launch.backend)
+    status = replace(status, notes=(*status.notes, *notes))
+    return Completed(status, text, details)
+
+
+class _Live:
+    """Sends output as updates, at most ten a second, and past the cap only its size."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self._ctx = ctx
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = ""
+        self._size = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, data: bytes) -> None:
+        if (room := MAX_OUTPUT - self._size) > 0:
+            self._waiting += self._decoder.decode(data[:room])
+        self._size += len(data)
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = call_later(loop, TICK if self._waiting else 1.0, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._ctx.update(self._waiting or f"[{self._size:,} bytes so far]\n")
+        self._waiting = ""
+
+    def __enter__(self) -> "_Live":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._flush()
+
+
+def _describe(status: ExitStatus, timeout: float) -> str:
+    match status.reason:
+        case None if status.signal is not None:
+            return f"[exit code {status.code}: killed by signal {status.signal}]"
+        case None:
+            return f"[exit code {status.code}]"
+        case "timeout":
+            return f"[timed out after {timeout:g} s; the command and everything it started were ended]"
+        case "memory":
+            return "[ended: it used more memory than a command may]"
+        case "processes":
+            return "[ended: it started more processes than a command may have]"
+        case "disk":
+            return "[ended: it filled more of the disk than a command may]"
+        case "supervisor":
+            return "[ended: it killed or stopped the process that watches over its limits]"
+        case "killed":
+            return "[ended from outside]"

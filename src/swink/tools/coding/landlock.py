@@ -1,0 +1,99 @@
+"""Landlock rulesets: which files a command may use, enforced by the kernel without namespaces or privileges.
+
+Landlock confines opening, making, renaming, truncating and removing files, and (from ABI 6, Linux 6.12)
+signals and abstract Unix sockets. It does not cover permission bits, owners and time stamps, and cannot
+exclude a path beneath one that it allows.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from swink.tools.coding import seccomp
+from swink.tools.coding.environment import read_git_identity
+from swink.tools.coding.process import Launch
+from swink.tools.coding.scene import Scene
+from swink.tools.coding.view import View, list_around
+
+MINIMUM_ABI = 6
+"""The first that keeps signals inside, without which a command could kill its supervisor."""
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_MAKE_CHAR, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = 1 << 6, 1 << 11, 1 << 14, 1 << 15
+_ALL = (1 << 16) - 1
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+
+READ = _EXECUTE | _READ_FILE | _READ_DIR
+WRITE = _ALL & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
+DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE
+
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
+_CREATE_RULESET = 444
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_TOOL_HOMES = {
+    "RUSTUP_HOME": ".rustup",
+    "PYENV_ROOT": ".pyenv",
+    "RBENV_ROOT": ".rbenv",
+    "NVM_DIR": ".nvm",
+    "SDKMAN_DIR": ".sdkman",
+}
+
+
+def confine(plain: Launch, scene: Scene, private: str, *, network: bool) -> Launch:
+    """A launch with the user's rights as one under Landlock; `private` holds its temp files and home."""
+    view = scene.view
+    temp, home = f"{private}/tmp", f"{private}/home"
+    rules = [(path, READ) for path in (*view.readable, "/proc")]
+    rules += [(path, DEVICE) for path in _DEVICES]
+    rules += [(view.root, READ), *((path, WRITE) for path in (*view.writable, temp, home))]
+    families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if network else ()
+    return replace(
+        plain,
+        env={**read_git_identity(view.home), **_tool_homes(view), **plain.env, "TMPDIR": temp, "HOME": home},
+        landlock=build_ruleset(rules, view.hidden),
+        seccomp=seccomp.build_filter(families, namespaces=False),
+        drop_privileges=True,
+        watch=scene.watch(scene.guard.everything),
+    )
+
+
+def read_abi() -> int:
+    """The version of Landlock the running kernel offers; 0 if none."""
+    if sys.platform != "linux":
+        return 0
+    import ctypes
+
+    return max(0, ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
+
+
+def build_ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> dict[str, Any]:
+    """A ruleset for the supervisor: access beneath each path, and none to the hidden paths beneath those."""
+    paths = [
+        (path, access if _is_directory(path) else access & _OF_FILES)
+        for top, access in rules
+        for path in list_around(top, hidden)  # since a rule holds for everything beneath
+    ]
+    return {"attributes": [_ALL, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": paths}
+
+
+def build_scopes() -> dict[str, Any]:
+    """A ruleset that leaves files alone and keeps signals and abstract sockets inside."""
+    return {"attributes": [0, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": []}
+
+
+def _is_directory(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _tool_homes(view: View) -> dict[str, str]:
+    """Where tool chains are that look for themselves in the home directory."""
+    places = {name: os.path.join(view.home, place) for name, place in _TOOL_HOMES.items()}
+    return {name: place for name, place in places.items() if os.path.isdir(place)}

@@ -1,0 +1,205 @@
+"""Sandbox levels: what a command may reach, and how that is enforced on this machine.
+
+    none            the user's own rights; limits and process rules still hold
+    workspace       system read-only, workspace and private temp files writable, no network, no secrets
+    workspace+net   the same with the network, or with the domains that are named
+
+On Linux bubblewrap enforces the two upper levels, or, with a warning in the log, Landlock where bubblewrap
+does not work. Where neither works the level is refused with the reasons.
+"""
+
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from msgspec.structs import replace
+
+from swink.errors import InvalidInput
+from swink.system.threads import in_thread
+from swink.system.writable import mark_writable
+from swink.tools import ToolError
+from swink.tools.coding import bubblewrap
+from swink.tools.coding.addresses import parse_networks
+from swink.tools.coding.backends import Backend, Verdict, confine, judge, make_private_directory
+from swink.tools.coding.baseline import find_running, record_baseline
+from swink.tools.coding.credentials import Readable
+from swink.tools.coding.domains import Domains
+from swink.tools.coding.egress import ApproveDomain, DomainApproval
+from swink.tools.coding.environment import build_environment
+from swink.tools.coding.guarded import plan_guard
+from swink.tools.coding.logs import warn_once
+from swink.tools.coding.process import Launch, Limits
+from swink.tools.coding.refusals import explain_refusals
+from swink.tools.coding.scene import Scene, survey_scene
+from swink.tools.coding.survey import Survey, TooLarge
+from swink.tools.coding.view import build_view
+from swink.tools.coding.workspace import as_tuple
+
+Level = Literal["none", "workspace", "workspace+net"]
+
+
+class SandboxUnavailable(ToolError):
+    """The sandbox level is not available here; the text says why and what to do."""
+
+
+class Sandbox:
+    """Runs commands of one workspace at one level.
+
+    `readable` adds paths that a command may read, among them files of the workspace that hold credentials;
+    `hidden` are paths it may not (a session store). Relative ones are relative to the root. `environment`
+    adds variables to ours, of which secrets are left out. `backends` are the ways to try, best first. `net`
+    confines the level workspace+net to domains such as `docs.example.org`, `*.example.com`, `localhost:8080`;
+    `approve_domain` is asked about any other, once, and `net_from` are networks they may be in besides the
+    public internet.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        level: Level = "workspace",
+        *,
+        readable: Sequence[str | Path] = (),
+        hidden: Sequence[str | Path] = (),
+        environment: Mapping[str, str] | None = None,
+        backends: Sequence[Backend] = ("bubblewrap", "landlock"),
+        net: Sequence[str] | None = None,
+        net_from: Sequence[str] = (),
+        approve_domain: ApproveDomain | None = None,
+    ) -> None:
+        if level not in get_args(Level):
+            raise InvalidInput(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
+        if unknown := [name for name in backends if name not in get_args(Backend)]:
+            raise InvalidInput(f"no sandbox backend {unknown[0]!r}; there are {', '.join(get_args(Backend))}")
+        if (net is not None or approve_domain is not None) and level != "workspace+net":
+            raise InvalidInput(
+                f"the sandbox level {level!r} cannot be confined to domains; choose sandbox='workspace+net'"
+            )
+        self.net = None if net is None and approve_domain is None else as_tuple("net", net or ())
+        self._approval = DomainApproval(Domains(self.net or ()), approve_domain)
+        self._net_from = parse_networks(net_from)
+        self.root = Path(os.path.realpath(root))
+        self.level: Level = level
+        self._readable = as_tuple("readable", readable)
+        self._hidden = as_tuple("hidden", hidden)
+        self._environment = dict(environment or {})
+        self._backends: Sequence[Backend] = backends
+        self._survey = Survey(str(self.root), Readable(self.root, self._readable))
+        self._looking = threading.Lock()
+        self._commands = find_running(str(self.root))
+        self._scene: Scene | None = None
+        self._private: str | None = None
+        self._forget: Callable[[], object] = lambda: None
+        self._writable = [mark_writable(self.root)]
+
+    async def backend(self) -> Backend:
+        """The backend this level uses here; raises `SandboxUnavailable` with the reasons if there is none."""
+        return (await self._choose(await in_thread(self._look))).backend
+
+    async def launch(
+        self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()
+    ) -> Launch:
+        """A command as this sandbox runs it."""
+        since = self._commands.started
+        scene = await in_thread(self._look)
+        verdict = await self._choose(scene)
+        scene = await in_thread(self._settle, scene, verdict.backend, since)
+        plain = Launch(
+            tuple(argv),
+            str(cwd or self.root),
+            self.environment(),
+            limits,
+            disks=(str(self.root), tempfile.gettempdir()),
+            backend=verdict.backend,
+        )
+        if verdict.backend == "none":
+            return plain
+        private = self._own_directory()
+        launch = confine(plain, scene, private, verdict, network=self._has_network)
+        if self.net is not None:
+            launch = bubblewrap.add_proxy(launch, private, self._approval, self._net_from)
+        return replace(launch, running=self._commands.running)
+
+    def close(self) -> None:
+        """Remove the commands' temp files and home now; otherwise they go with this object, or at exit."""
+        self._private = None
+        self._forget()
+
+    @property
+    def private(self) -> str | None:
+        """The directory with the commands' own home and temp files, once there is one."""
+        return self._private
+
+    def environment(self) -> dict[str, str]:
+        """The environment of commands, without our secrets."""
+        return build_environment(self._environment)
+
+    def explain(self, text: str, backend: str) -> list[str]:
+        """Notes for a model on what a text names and a command could not read or change."""
+        return [] if self._scene is None else list(explain_refusals(self._scene, backend, text))
+
+    @property
+    def _has_network(self) -> bool:
+        """Whether commands share our network; with a list of domains they only have a socket to a proxy."""
+        return self.level == "workspace+net" and self.net is None
+
+    def _look(self) -> Scene:
+        """The workspace as it is now."""
+        if self.level == "none" or str(self.root) == "/":
+            return Scene(build_view(self.root, self._readable, self._hidden))
+        try:
+            with self._looking:
+                scene = survey_scene(self.root, self._survey, self._readable, self._hidden)
+        except TooLarge as error:
+            raise SandboxUnavailable(
+                f"{error}, too many to look through for credentials before every command; "
+                "choose a smaller workspace"
+            ) from error
+        self._scene = scene
+        return scene
+
+    async def _choose(self, scene: Scene) -> Verdict:
+        """The first backend that can be used."""
+        if self.level == "none":
+            return Verdict("none")
+        reasons: list[str] = []
+        for backend in self._backends:
+            if backend == "landlock" and self.net is not None:
+                reasons.append("landlock: Landlock cannot confine the network to domains")
+                continue
+            verdict = await judge(backend, scene, network=self._has_network)
+            if not verdict.trouble:
+                if reasons:
+                    warn_once(f"commands are sandboxed with {backend}, which is weaker: {'; '.join(reasons)}")
+                return verdict
+            reasons.append(f"{backend}: {verdict.trouble}")
+        raise SandboxUnavailable(
+            f"the sandbox level {self.level!r} cannot be had here, so the command was not run "
+            f"({'; '.join(reasons)}). Install bubblewrap, allow unprivileged user namespaces, "
+            "or choose sandbox='none' to run commands with your own rights."
+        )
+
+    def _settle(self, scene: Scene, backend: Backend, since: int) -> Scene:
+        """The scene as it was when no other command was running."""
+        if scene.findings is None:
+            return scene
+        kept = scene.guard.everything if backend == "landlock" else scene.guard.kept
+        now = record_baseline(scene.findings, kept, scene.view.root)
+        baseline = self._commands.settle(now, since)
+        if baseline is now:
+            return replace(scene, before=now.before)
+        findings = scene.findings.without_new(baseline.findings)
+        return Scene(scene.view, plan_guard(scene.view, findings), findings, baseline.before)
+
+    def _own_directory(self) -> str:
+        """Our directory for the commands' temp files and home; it lives as long as this object."""
+        if self._private is None:
+            path = os.path.realpath(tempfile.mkdtemp(prefix=f"swink-{os.getpid()}-"))
+            self._forget = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+            self._private = make_private_directory(path)
+            self._writable.append(mark_writable(path))
+        return self._private

@@ -1,0 +1,55 @@
+"""Processes of a command whose supervisor and guardian are gone, found by their mark."""
+
+import os
+import secrets
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from swink.tools.coding.logs import log
+
+_RLIMIT_LOCKS = 10
+_LINE = b"Max file locks"
+
+
+def make_mark() -> int:
+    """A mark for one command (see `confinement.mark`); 0 if processes cannot be marked or already are."""
+    if sys.platform != "linux":
+        return 0
+    import resource
+
+    if resource.getrlimit(_RLIMIT_LOCKS)[1] != resource.RLIM_INFINITY:
+        return 0
+    return secrets.randbits(61) + 1
+
+
+def end_marked(mark: int, seconds: float = 2.0) -> None:
+    """Kill every process with a mark until none is left."""
+    deadline = time.monotonic() + seconds
+    while found := _find_marked(mark):
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            log.warning("processes of a command could not be ended: %s", ", ".join(map(str, found)))
+            return
+        time.sleep(0.005)
+
+
+def _find_marked(mark: int) -> list[int]:
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        with (
+            suppress(OSError),
+            open(f"/proc/{name}/limits", "rb") as limits,
+            open(f"/proc/{name}/stat", "rb") as stat,
+        ):
+            is_dead = stat.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+            if not is_dead and any(
+                line.startswith(_LINE) and line.split()[4] == b"%d" % mark for line in limits
+            ):
+                found.append(int(name))
+    return found

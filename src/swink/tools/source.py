@@ -1,0 +1,81 @@
+"""Sources of tools: objects among an agent's tools that are asked for theirs at the start of every turn."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Protocol, cast, runtime_checkable
+
+from swink.errors import InvalidInput, InvalidTool
+from swink.messages.checks import check_list
+from swink.tools.definition import Tool, as_tool, as_tools
+from swink.tools.workers import Abandoned, run_in_thread
+
+log = logging.getLogger("swink.tool")
+
+GONE = "No longer available. Do not call it."
+"""The description of a placeholder, which makes way for the tool as soon as a source offers it."""
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Tools that may change, such as the scripts of a folder: `Agent(tools=[add, source])`."""
+
+    def tools(self) -> Sequence[Any]:
+        """The tools as they are now. Called in a worker thread, so it may read a disk."""
+        ...
+
+
+def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
+    """All as tools, except sources, which stay what they are; two tools of one name are refused.
+
+    A sequence that is a source itself is the only one.
+    """
+    if _is_source(values):
+        return (cast(ToolSource, values),)
+    offers = tuple(
+        [value if _is_source(value) else as_tool(value) for value in check_list("tools", values, "tools")]
+    )
+    as_tools([offer for offer in offers if isinstance(offer, Tool)])
+    return offers
+
+
+async def offered_tools(
+    offers: Sequence[Tool | ToolSource], reserved: Sequence[Tool], warned: set[str]
+) -> tuple[Tool, ...]:
+    """The tools of a turn, each source asked once. Of two with one name the one named by itself stays.
+
+    `warned` remembers the names of tools left out, so that each is told once.
+    """
+    gone = [offer for offer in offers if isinstance(offer, Tool) and offer.description == GONE]
+    offers = [offer for offer in offers if offer not in gone]
+    taken = {tool.name for tool in (*offers, *reserved) if isinstance(tool, Tool)}
+    tools: list[Tool] = []
+    for offer in offers:
+        if isinstance(offer, Tool):
+            tools.append(offer)
+            continue
+        for tool in await _ask(offer):
+            if tool.name not in taken:
+                taken.add(tool.name)
+                tools.append(tool)
+            elif tool.name not in warned:
+                warned.add(tool.name)
+                log.warning("%s: there is another tool named %r; rename one", _name(offer), tool.name)
+    return (*tools, *[tool for tool in gone if tool.name not in taken], *reserved)
+
+
+async def _ask(source: ToolSource) -> tuple[Tool, ...]:
+    try:
+        return as_tools(await run_in_thread(source.tools, {}, _name(source), lambda: None))
+    except Abandoned:
+        raise asyncio.CancelledError from None
+    except (InvalidInput, InvalidTool) as error:
+        raise InvalidTool(f"{_name(source)}.tools(): {error}") from error
+
+
+def _is_source(value: Any) -> bool:
+    return callable(getattr(value, "tools", None)) and not isinstance(value, type | Tool)
+
+
+def _name(source: ToolSource) -> str:
+    return type(source).__name__

@@ -1,0 +1,93 @@
+"""The settings of a person: what the file says, what is reported, and how one setting is changed."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swink.app.assistant.settings import KNOWN, UserSettings, _toml, change_setting, load_settings
+from swink.errors import MisuseError
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "swink").mkdir()
+    return tmp_path / "swink" / "config.toml"
+
+
+def test_without_a_file_the_defaults_hold(file: Path):
+    assert load_settings() == UserSettings(file)
+
+
+def test_everything_that_can_be_set_is_read(file: Path):
+    file.write_text(
+        'default_model = "openai:gpt-5"\napprove = "off"\nsave = false\ntitle = "model"\ntheme = "light"\n'
+        'thinking = "shown"\nbusy_enter = "queue"\nnotifications = false\neditor = "code --wait"\n'
+        'snapshot_megabytes = 5\nsnapshot_files = 7\n[keys]\nquit = "ctrl+x"\n'
+        '[mcp.files]\ncommand = "npx"\nargs = ["-y"]\n'
+    )
+    settings = load_settings()
+    assert settings.problems == ()
+    assert all(getattr(settings, name) != getattr(UserSettings(file), name) for name in KNOWN)
+    assert settings.mcp == {"files": {"command": "npx", "args": ["-y"]}}
+
+
+def test_what_means_nothing_is_reported_with_its_line_and_the_rest_applies(file: Path):
+    file.write_text(
+        '# mine\ntheem = "dark"\ntheme = "light"\nsnapshot_files = -1\n\n[keys]\nquit = 7\n[zzz]\n'
+    )
+    settings = load_settings()
+    assert settings.theme == "light"
+    assert settings.snapshot_files == UserSettings(file).snapshot_files
+    theem, files, keys, zzz = settings.problems
+    assert theem == f"{file}, line 2: theem means nothing; did you mean theme?"
+    assert files.startswith(f"{file}, line 4: snapshot_files takes a number of at least 0")
+    assert keys.startswith(f"{file}, line 6: keys takes a table of texts")
+    assert zzz.startswith(f"{file}, line 8: zzz means nothing; known: default_model, approve")
+
+
+def test_a_value_that_cannot_be_understood_never_loosens_what_was_wanted(file: Path):
+    file.write_text('save = "no"\napprove = "paranoid"\n')
+    settings = load_settings()
+    assert (settings.save, settings.approve) == (False, "on")
+    assert "line 1: save takes true or false" in settings.problems[0]
+    assert "'paranoid' is not one of them; taken as 'on' until then" in settings.problems[1]
+
+
+def test_a_file_that_is_no_toml_is_refused_with_the_place(file: Path):
+    file.write_text('theme = "light\n')
+    with pytest.raises(MisuseError, match="line 1"):
+        load_settings()
+
+
+def test_a_secret_of_a_server_is_not_in_the_repr(file: Path):
+    file.write_text('[mcp.a]\ncommand = "x"\nenv = { TOKEN = "geheim" }\n')
+    assert "geheim" not in repr(load_settings())
+
+
+def test_changing_a_setting_keeps_the_other_lines(file: Path):
+    file.write_text('# mine\ntheme = "dark"  # at night\n\n[keys]\nquit = "ctrl+x"\n')
+    change_setting("theme", "light")
+    change_setting("notifications", False)
+    assert file.read_text().startswith('# mine\ntheme = "light"\n')
+    settings = load_settings()
+    assert (settings.theme, settings.notifications, settings.keys) == ("light", False, {"quit": "ctrl+x"})
+    assert settings.problems == ()
+    assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
+
+
+def test_a_file_that_cannot_be_changed_stays_as_it_is_and_says_what_to_write(file: Path):
+    file.write_text("theme = \n")
+    with pytest.raises(MisuseError, match='write theme = "light" into it'):
+        change_setting("theme", "light")
+    assert file.read_text() == "theme = \n"
+    with pytest.raises(MisuseError, match="cannot be set here"):
+        change_setting("them", "light")
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=20))
+def test_any_text_is_written_as_it_is(text: str):
+    assert tomllib.loads(f"a = {_toml(text)}") == {"a": text}

@@ -1,0 +1,569 @@
+"""`swink run`: what goes in, what comes out, and how it ends."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import cast
+
+import pytest
+from command_line import (
+    BREAK,
+    KEY,
+    STALL,
+    TOOLS,
+    Call,
+    Done,
+    Place,
+    Provider,
+    Refusal,
+    Screen,
+    without_styles,
+)
+
+from swink.agent.policy import ApprovalRequest, PolicyContext, Rejected
+from swink.app.approvals import ApprovalWord
+from swink.app.assistant.permissions import Permissions
+from swink.app.cli.answering import read_prompt
+from swink.app.cli.arguments import make_parser, parse_arguments
+from swink.app.cli.completion import walk
+from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
+
+
+def test_the_reply_goes_to_stdout_and_the_choice_of_model_to_stderr(place: Place, provider: Provider):
+    done = place.swink("run", "Say", "hello", env=provider.env)
+    assert (done.code, done.out) == (0, "Hello there.\n")
+    assert done.err == "swink: using openai:gpt-5 (OPENAI_API_KEY is set; another with --model)\n"
+    assert provider.requests[0]["messages"] == [{"role": "user", "content": "Say hello"}]
+    assert provider.keys == [f"Bearer {KEY}"]
+
+
+def test_a_named_model_needs_no_explanation(place: Place, provider: Provider):
+    done = place.swink("run", "--model", "openai:m", "hi", env=provider.env)
+    assert (done.code, done.out, done.err) == (0, "Hello there.\n", "")
+    assert provider.requests[0]["model"] == "m"
+
+
+def test_the_options_reach_the_provider_and_standard_input_is_added_to_the_prompt(
+    place: Place, provider: Provider
+):
+    options = ("--system", "Be brief.", "--temperature", "0.5", "--max-tokens", "7", "--model", "openai:m")
+    assert place.swink("run", *options, "Sum this up:", stdin="long text\n", env=provider.env).code == 0
+    request = provider.requests[0]
+    assert request["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Sum this up:\n\nlong text\n"},
+    ]
+    assert (request["temperature"], request["max_tokens"]) == (0.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "prompt"),
+    [
+        ([], "only this\n", "only this\n"),
+        (["a", "b"], " \n", "a b"),
+        (["a"], "b", "a\n\nb"),
+        (["a"], b"\xff", "a\n\n\ufffd"),
+    ],
+)
+def test_words_and_standard_input_make_the_prompt(
+    words: list[str], typed: str | bytes, prompt: str, monkeypatch: pytest.MonkeyPatch
+):
+    data = typed if isinstance(typed, bytes) else typed.encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert read_prompt(words) == prompt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "there is no prompt"),
+        (["run", "hi", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (
+            ["run", "hi", "--model", "opnai:gpt-5"],
+            "unknown provider 'opnai' in 'opnai:gpt-5'; did you mean openai:gpt-5",
+        ),
+        (["run", "hi", "--model", "local:smolm2"], "there is local:smollm2-135m"),
+        (
+            ["run", "hi", "--tool", "broken:f", "--model", "openai:m"],
+            "importing broken failed: ZeroDivisionError",
+        ),
+    ],
+)
+def test_a_command_that_cannot_work_says_why_and_exits_with_2(place: Place, arguments: list[str], said: str):
+    place.write("broken.py", "1 / 0")
+    done = place.swink(*arguments)
+    assert done.code == 2, done
+    assert said in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    "path", [command.path for command in walk(make_parser()) if command.path], ids=" ".join
+)
+def test_an_unknown_option_is_named_with_the_usage_of_its_command(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as raised:
+        parse_arguments([*path, "--bogus"])
+    assert raised.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"usage: swink {' '.join(path)} [-h]")
+    assert shown.err.endswith(f"swink {' '.join(path)}: error: unrecognized arguments: --bogus\n")
+
+
+def test_what_is_missing_is_still_asked_for(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments(["keys", "set"])
+    assert capsys.readouterr().err.endswith(
+        "swink keys set: error: the following arguments are required: PROVIDER\n"
+    )
+
+
+def test_without_a_key_the_variable_and_the_command_are_named(place: Place):
+    done = place.swink("run", "--model", "anthropic:claude-sonnet-4-6", "hi")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "swink: error: no API key for anthropic: set ANTHROPIC_API_KEY, or store one with: swink keys set anthropic\n"
+    )
+
+
+def test_without_a_key_there_is_still_a_last_line_of_json(place: Place):
+    done = place.swink("run", "--model", "anthropic:claude-sonnet-4-6", "--output", "json", "hi")
+    (line,) = done.out.splitlines()
+    result = json.loads(line)
+    assert (done.code, result["type"], result["error_kind"]) == (1, "result", "auth")
+    assert "ANTHROPIC_API_KEY" in result["error"]
+
+
+def test_a_refused_key_is_named_by_its_source_and_never_shown(place: Place, provider: Provider):
+    provider.replies = [Refusal(401, f"Incorrect API key provided: {KEY}", "invalid_api_key")]
+    done = place.swink("run", "hi", env=provider.env)
+    assert done.code == 1
+    assert "the key is that of OPENAI_API_KEY" in done.err
+    assert KEY not in done.out + done.err
+
+
+def test_a_model_the_provider_does_not_know_brings_the_nearest_names(place: Place, provider: Provider):
+    provider.replies = [Refusal(404, "The model `gpt-5-mni` does not exist", "model_not_found")]
+    done = place.swink("run", "--model", "openai:gpt-5-mni", "hi", env=provider.env)
+    assert done.code == 1
+    assert "near it are openai:gpt-5-mini" in done.err
+
+
+def test_an_unreachable_provider_is_an_error_without_a_traceback(place: Place):
+    done = place.swink("run", "--model", "azure:m", "hi")
+    assert done.code == 2
+    assert "AZURE_OPENAI_ENDPOINT" in done.err
+
+
+def test_only_debug_shows_a_traceback(place: Place):
+    done = place.swink("--debug", "run", "--model", "nobody:m", "hi", traceback=True)
+    assert done.code == 2
+    assert "UnknownModel" in done.err
+
+
+def test_what_nobody_foresaw_is_one_line_too(place: Place):
+    place.write(
+        "sitecustomize.py",
+        "import swink.app.assistant.choice\nswink.app.assistant.choice.choose_model = None\n",
+    )
+    done = place.swink("run", "hi", env={"PYTHONPATH": str(place.here)})
+    assert done.code == 1
+    assert (
+        done.err
+        == "swink: error: this should not happen: TypeError: 'NoneType' object is not callable; --debug shows where\n"
+    )
+
+
+def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [["Let me look.", Call("weather", city="Oslo", password="hunter22")], ["18 degrees."]]
+    done = place.swink("run", "--tool", "tools:both", "--model", "openai:m", "Weather?", env=provider.env)
+    assert (done.code, done.out) == (0, "Let me look.\n18 degrees.\n")
+    assert done.err == '→ weather(city="Oslo", password="[redacted]")\n'
+    assert provider.requests[-1]["messages"][-1]["content"] == "18 degrees in Oslo"
+
+
+@pytest.mark.parametrize(
+    ("word", "deleted", "hint"),
+    [("off", True, False), ("smart", False, True), ("on", False, True), ("deny", False, False)],
+)
+def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(
+    place: Place, provider: Provider, word: str, deleted: bool, hint: bool
+):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    arguments = ("run", "--tool", "tools:delete", "--approve", word, "--model", "openai:m", "Delete x")
+    done = _without_terminal(place, *arguments, env=provider.env)
+    assert done.code == 0
+    assert (place.here / "deleted.txt").exists() == deleted
+    assert ("--approve off allows such calls" in done.err) == hint
+
+
+SCRIPT = {"PYTHONSAFEPATH": "1"}
+"""As the `swink` script starts: without the working directory, which `python -m` puts first."""
+
+
+@pytest.mark.parametrize(("planted", "start"), [("aiohttp", SCRIPT), ("aiohttp", {}), ("urllib", SCRIPT)])
+def test_a_file_in_the_working_directory_does_not_pass_for_a_library(
+    place: Place, provider: Provider, planted: str, start: dict[str, str]
+):
+    place.write("tools.py", TOOLS)
+    place.write(f"{planted}.py", "open('ran', 'w').write('x')\nraise SystemExit('planted')\n")
+    provider.replies = [[Call("weather", city="Oslo")], ["Fine."]]
+    done = place.swink(
+        "run", "--tool", "tools:weather", "--model", "openai:m", "Weather?", env={**provider.env, **start}
+    )
+    assert (done.code, done.out.strip()) == (0, "Fine.")
+    assert not (place.here / "ran").exists()
+
+
+def test_a_module_here_that_an_installed_one_shadows_is_explained(place: Place):
+    place.write("json.py", TOOLS)
+    done = place.swink("run", "--tool", "json:weather", "--model", "openai:m", "Weather?", env=SCRIPT)
+    assert done.code == 2
+    assert f"comes before {place.here / 'json.py'}, so give yours another name" in done.err
+
+
+@pytest.mark.parametrize(
+    ("word", "required", "allowed"),
+    [("off", True, True), ("smart", False, True), ("deny", False, True), ("deny", True, False)],
+)
+async def test_the_words_for_approvals_decide_who_is_asked(word: ApprovalWord, required: bool, allowed: bool):
+    request = ApprovalRequest("c", "delete", {}, {}, required, cast(PolicyContext, None))
+    verdict = await Permissions(word)(request)
+    assert verdict is True if allowed else isinstance(verdict, Rejected)
+
+
+def test_on_asks_for_every_call_on_the_terminal(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("weather", city="Oslo")], ["Done."]]
+    arguments = ("run", "--tool", "tools:weather", "--approve", "on", "--model", "openai:m", "Weather?")
+    screen = Screen(place, *arguments, env=provider.env)
+    screen.wait_for("allow weather? [y/N] ")
+    screen.type("y\n")
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+    assert provider.requests[-1]["messages"][-1]["content"] == "18 degrees in Oslo"
+
+
+def test_the_settings_say_when_to_ask_unless_the_command_line_does(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    place.configure('approve = "off"\n')
+    arguments = ("--tool", "tools:delete", "--model", "openai:m", "Delete x")
+    provider.replies = [[Call("delete", path="x")], ["Done."], [Call("delete", path="x")], ["Done."]]
+    assert _without_terminal(place, "run", "--approve", "deny", *arguments, env=provider.env).code == 0
+    assert not (place.here / "deleted.txt").exists()
+    assert _without_terminal(place, "run", *arguments, env=provider.env).code == 0
+    assert (place.here / "deleted.txt").exists()
+    (place.here / "deleted.txt").unlink()
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    path = place.configure('approve = "always"\n')
+    done = _without_terminal(place, "run", *arguments, env=provider.env)
+    assert f"{path}, line 1: approve takes one of " in done.err
+    assert "'always' is now 'off'; taken as 'on' until then" in done.err
+    assert not (place.here / "deleted.txt").exists()
+
+
+@pytest.mark.parametrize(("old", "new"), [("ask", "smart"), ("never", "deny"), ("always", "off")])
+def test_an_old_word_for_approvals_is_refused_with_the_new_one(
+    old: str, new: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments(["run", "--approve", old, "hi"])
+    shown = capsys.readouterr().err
+    assert f"'{old}' is now '{new}'" in shown
+    assert "on (ask for every call)" in shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "deleted"), [("y\n", True), ("\n", False), ("\x04", False), ("y\x04\x04", False)]
+)
+def test_approval_is_asked_for_on_the_terminal(place: Place, provider: Provider, typed: str, deleted: bool):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x\x1b[2J")], ["Done."]]
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
+    question = screen.wait_for("[y/N] ")
+    assert "\x1b[2J" not in question
+    screen.type(typed)
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+    assert (place.here / "deleted.txt").exists() == deleted
+
+
+def test_the_question_shows_the_whole_call_and_no_line_of_it_passes_for_the_question(
+    place: Place, provider: Provider
+):
+    place.write("tools.py", TOOLS)
+    path = "a\u202eb" + " " * 2000 + "the end\nswink: allow ls? [y/N] \rnothing"
+    provider.replies = [[Call("delete", path=path)], ["Done."]]
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
+    question = screen.wait_for("allow delete? [y/N] ")
+    assert "\\u202e" in question
+    assert "\u202e" not in question
+    assert "the end" in question
+    assert "│ swink: allow ls? [y/N] \\rnothing" in question
+    screen.type("n\n")
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "deleted"),
+    [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["b", "c", "d"], False)],
+)
+def test_an_answer_that_is_not_understood_is_asked_for_again(
+    place: Place, provider: Provider, answers: list[str], deleted: bool
+):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
+    screen.wait_for("? [y/N] ")
+    for number, answer in enumerate(answers):
+        if number:
+            assert "please answer y, a or n: allow delete?" in screen.wait_for("[y/N] ")
+        screen.type(f"{answer}\n")
+    screen.wait_for("Done.")
+    assert screen.end() == 0
+    assert (place.here / "deleted.txt").exists() == deleted
+
+
+def test_always_allows_the_tool_and_a_rule_of_the_user_needs_no_question(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    calls = [[Call("delete", path="x")], [Call("delete", path="y")], ["Done."]]
+    provider.replies = [*calls, *calls]
+    arguments = ("run", "--tool", "tools:delete", "--model", "openai:m", "Delete x")
+    screen = Screen(place, *arguments, env=provider.env)
+    assert "a allows every call of delete in this session" in screen.wait_for("allow delete? [y/N] ")
+    screen.type("a\n")
+    assert "[y/N]" not in screen.wait_for("Done.").partition("in this session: every call")[2]
+    assert screen.end() == 0
+    rules = place.configure("").with_name("permissions")
+    rules.write_text("allow delete\n")
+    rules.chmod(0o600)
+    done = _without_terminal(place, *arguments, env=provider.env)
+    assert (done.code, "approval" in done.err) == (0, False)
+    rules.write_text("deny delete\n")
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    assert (
+        _without_terminal(place, *arguments[:1], "--approve", "off", *arguments[1:], env=provider.env).code
+        == 0
+    )
+    assert "the user's rule: deny delete" in provider.requests[-1]["messages"][-1]["content"]
+
+
+BASH = """
+from pathlib import Path
+from swink import tool
+
+@tool
+def bash(command: str) -> str:
+    \"\"\"Run.\"\"\"
+    Path("ran.txt").write_text(command)
+    return "ran"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("rm f", "the user's rule: deny bash(rm *)"),
+        ("x=rm; $x f", "nobody is there to approve this call: A rule denies bash(rm *), and this may run it"),
+        ("make test", "ran"),
+    ],
+)
+def test_a_denial_holds_in_mode_off_and_what_may_pass_it_by_is_refused_with_the_reason(
+    place: Place, provider: Provider, line: str, reason: str
+):
+    place.write("tools.py", BASH)
+    rules = place.configure("").with_name("permissions")
+    rules.write_text("deny bash(rm *)\n")
+    rules.chmod(0o600)
+    provider.replies = [[Call("bash", command=line)], ["Done."]]
+    arguments = ("run", "--tool", "tools:bash", "--approve", "off", "--model", "openai:m", "Go")
+    done = _without_terminal(place, *arguments, env=provider.env)
+    assert done.code == 0
+    assert reason in provider.requests[-1]["messages"][-1]["content"]
+    assert (place.here / "ran.txt").exists() == (reason == "ran")
+    assert "--approve off" not in done.err
+
+
+@pytest.mark.parametrize("answers", [[], ["perhaps"]])
+def test_ctrl_c_at_the_question_leaves(place: Place, provider: Provider, answers: list[str]):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("delete", path="x")], ["Done."]]
+    screen = Screen(
+        place, "run", "--tool", "tools:delete", "--model", "openai:m", "Delete x", env=provider.env
+    )
+    for answer in answers:
+        screen.wait_for("[y/N] ")
+        screen.type(f"{answer}\n")
+    screen.wait_for("[y/N] ")
+    screen.type("\x03")
+    assert screen.end() == 130
+    assert not (place.here / "deleted.txt").exists()
+
+
+def test_a_run_stopped_by_its_turns_says_so_and_exits_with_1(place: Place, provider: Provider):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("weather", city="Oslo")]]
+    done = place.swink(
+        "run", "--tool", "tools:weather", "--max-turns", "2", "--model", "openai:m", "hi", env=provider.env
+    )
+    assert done.code == 1
+    assert "max turns: 2" in done.err
+    assert len(provider.requests) == 2
+
+
+def test_a_budget_too_small_for_the_call_stops_it_before_it_is_made(place: Place, provider: Provider):
+    done = place.swink("run", "--budget", "0.000001", "--model", "openai:gpt-5", "hi", env=provider.env)
+    assert done.code == 1
+    assert "budget" in done.err
+    assert provider.requests == []
+
+
+def test_json_is_one_event_a_line_and_ends_with_the_result(place: Place, provider: Provider):
+    done = place.swink("run", "--output", "json", "--model", "openai:gpt-5", "hi", env=provider.env)
+    assert done.code == 0
+    *lines, last = done.out.splitlines()
+    events = [decode_agent_event(line) for line in lines]
+    assert isinstance(events[0], AgentStart)
+    assert isinstance(events[-1], AgentEnd)
+    assert "".join(event.delta.text for event in events if isinstance(event, MessageUpdate)) == "Hello there."
+    result = json.loads(last)
+    assert (result["type"], result["text"], result["stop_reason"]) == ("result", "Hello there.", "stop")
+    assert result["usage"]["total"] == 15
+    assert result["cost"]["total"] > 0
+
+
+def test_a_failure_is_a_result_in_json_too(place: Place, provider: Provider):
+    provider.replies = [Refusal(400, "no good")]
+    failed = place.swink("run", "--output", "json", "--model", "openai:m", "hi", env=provider.env)
+    assert failed.code == 1
+    assert "no good" in json.loads(failed.out.splitlines()[-1])["error"]
+    refused = place.swink("run", "--output", "json", "--model", "nobody:m", "hi")
+    assert refused.code == 2
+    assert json.loads(refused.out)["error_kind"] == "misuse"
+
+
+def test_a_retry_is_told_and_the_reply_starts_on_a_new_line(place: Place, provider: Provider):
+    provider.replies = [["Half a", BREAK], ["Whole."]]
+    done = place.swink("run", "--model", "openai:m", "hi", env=provider.env)
+    assert (done.code, done.out) == (0, "Half a\nWhole.\n")
+    assert "starts anew" in done.err
+    assert "fallback_models" not in done.err
+
+
+def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, provider: Provider):
+    provider.replies = [["Once upon a time", STALL]]
+    process = place.start("run", "--model", "openai:m", "Tell me a story", env=provider.env)
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 100) == b"Once upon a time"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert (out, err) == (b"\n", b"swink: interrupted\n")
+
+
+def test_a_terminated_run_is_a_valid_history_in_json(place: Place, provider: Provider):
+    provider.replies = [["Once", STALL]]
+    process = place.start("run", "--output", "json", "--model", "openai:m", "hi", env=provider.env)
+    assert process.stdout is not None
+    lines: list[bytes] = []
+    for line in process.stdout:
+        lines.append(line)
+        if b"text_delta" in line:
+            process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    end = decode_agent_event(lines[-2])
+    assert isinstance(end, AgentEnd)
+    assert [message.text for message in end.messages] == ["hi", "Once"]
+    assert json.loads(lines[-1])["stop_reason"] == "aborted"
+    assert process.returncode == 143
+
+
+def test_a_reader_that_leaves_is_no_error_to_talk_about(place: Place, provider: Provider):
+    provider.replies = [["word "] * 20_000]
+    process = place.start("run", "--model", "openai:m", "hi", env=provider.env)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(5)
+    process.stdout.close()
+    assert process.wait(30) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_a_reply_cannot_play_tricks_on_the_terminal(place: Place, provider: Provider):
+    provider.replies = [["\x1b]0;title\x07\x1b[2Jred \x9b31m", "line\n\ttab"]]
+    screen = Screen(place, "run", "--model", "openai:m", "hi", env=provider.env)
+    assert screen.end() == 0
+    assert "]0;title[2Jred 31mline\n" in screen.text
+    assert "\x1b" not in screen.text
+
+
+@pytest.mark.parametrize(("no_colour", "coloured"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_that_want_them(place: Place, no_colour: str, coloured: bool):
+    screen = Screen(place, "run", "--model", "nobody:m", "hi", env={"NO_COLOR": no_colour})
+    assert screen.end() == 2
+    assert "error: unknown provider" in without_styles(screen.text)
+    assert ("\x1b[31m" in screen.text) == coloured
+    assert ("\x1b" in screen.text) == coloured
+
+
+def test_a_terminal_without_the_characters_gets_others(place: Place, provider: Provider):
+    provider.replies = [["18 °C → 🌤"]]
+    done = place.swink("run", "--model", "openai:m", "hi", env={**provider.env, "PYTHONIOENCODING": "ascii"})
+    assert (done.code, done.out) == (0, "18 ?C ? ?\n")
+
+
+def test_standard_input_that_stays_silent_is_explained(place: Place, provider: Provider):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swink", "run", "--model", "openai:m", "hi"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place.here,
+        env={**place.environ, **provider.env},
+    )
+    place.started.append(process)
+    assert process.stderr is not None
+    assert b"reading standard input until it ends" in process.stderr.readline()
+    out, _ = process.communicate(b"", timeout=30)
+    assert (process.returncode, out) == (0, b"Hello there.\n")
+
+
+def test_standard_input_may_be_closed(place: Place, provider: Provider):
+    line = f"{sys.executable} -m swink run --model openai:m hi <&-"
+    done = subprocess.run(
+        ["sh", "-c", line],
+        capture_output=True,
+        cwd=place.here,
+        env={**place.environ, **provider.env},
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"Hello there.\n", b"")
+
+
+def _without_terminal(place: Place, *arguments: str, env: dict[str, str]) -> Done:
+    """In a session of its own, so that there is no terminal even where the tests have one."""
+    done = subprocess.run(
+        [sys.executable, "-m", "swink", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=place.here,
+        env={**place.environ, **env},
+        start_new_session=True,
+        timeout=60,
+    )
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())

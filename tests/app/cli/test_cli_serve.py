@@ -1,0 +1,144 @@
+"""The servers: a local model over other protocols, and the proxy for holders of a token."""
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import KEY, Place, Provider
+
+from swink.app.cli.serving import load_tokens, stream_fns_for
+from swink.errors import MisuseError
+
+TOKEN = "a-token-of-some-length"
+
+
+@contextmanager
+def running(
+    place: Place, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A server that has to end by itself, with 0, when it is told to."""
+    process = place.start(*arguments, env=env)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert err.endswith(b"swink: stopped\n")
+    assert b"Traceback" not in err
+
+
+def first_url(process: "subprocess.Popen[bytes]") -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    found = re.search(r"http://\S+", line)
+    assert found is not None, line
+    return found[0]
+
+
+def test_a_served_model_answers_like_openai(place: Place, weights: Path):
+    with running(place, "serve-model", "--port", "0", "--context", "1024") as process:
+        env = {"OPENAI_BASE_URL": first_url(process)}
+        done = place.swink(
+            "run", "--model", "openai:smollm2-135m", "--max-tokens", "8", "Say hello.", env=env
+        )
+        assert done.code == 0, done
+        assert done.out.strip()
+
+
+def test_a_model_is_served_to_the_network_only_with_a_key(place: Place):
+    done = place.swink("serve-model", "--host", "0.0.0.0")
+    assert done.code == 2
+    assert "set SWINK_SERVE_KEY" in done.err
+
+
+def test_the_proxy_serves_holders_of_a_token_with_the_stored_key(place: Place, provider: Provider):
+    assert place.swink("keys", "set", "openai", stdin=KEY).code == 0
+    tokens = place.write("tokens.txt", f"# who may use what\n{TOKEN} openai:gpt-5 openai:gpt-4*\n")
+    tokens.chmod(0o600)
+    with running(
+        place, "proxy", "serve", "--port", "0", "--tokens", str(tokens), env={"OPENAI_BASE_URL": provider.url}
+    ) as process:
+        client = {"SWINK_PROXY_URL": first_url(process), "SWINK_PROXY_TOKEN": TOKEN}
+        allowed = place.swink("run", "--model", "proxy:openai:gpt-5", "hi", env=client)
+        other_model = place.swink("run", "--model", "proxy:openai:o1", "hi", env=client)
+        other_token = place.swink(
+            "run", "--model", "proxy:openai:gpt-5", "hi", env={**client, "SWINK_PROXY_TOKEN": "another-token"}
+        )
+    assert (allowed.code, allowed.out) == (0, "Hello there.\n")
+    assert provider.keys == [f"Bearer {KEY}"]
+    assert other_model.code == other_token.code == 1
+    assert "may not use openai:o1" in other_model.err
+    assert "the key is that of SWINK_PROXY_TOKEN" in other_token.err
+
+
+def test_a_port_that_is_taken_is_explained(place: Place, provider: Provider):
+    port = provider.url.split(":")[2].split("/")[0]
+    done = place.swink(
+        "proxy", "serve", "--port", port, env={**provider.env, "SWINK_PROXY_TOKENS": f"{TOKEN} openai:*"}
+    )
+    assert done.code == 2
+    assert f"127.0.0.1:{port} cannot be served" in done.err
+
+
+def test_tokens_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SWINK_PROXY_TOKENS", f"{TOKEN} openai:*, xai:grok-4; another-token local:*")
+    assert load_tokens(None) == {TOKEN: ("openai:*", "xai:grok-4"), "another-token": ("local:*",)}
+
+
+def test_a_proxy_without_tokens_is_refused_with_the_option_that_gives_them_and_an_example(place: Place):
+    done = place.swink("proxy", "serve", "--port", "0")
+    assert (done.code, done.out) == (2, "")
+    assert '"SECRET anthropic:* openai:gpt-5" and start it with: swink proxy serve --tokens FILE' in done.err
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "short openai:*\n", f"{TOKEN}\n", f"{TOKEN} gpt-5\n"])
+def test_tokens_that_make_no_sense_are_refused_without_being_shown(tmp_path: Path, text: str):
+    file = tmp_path / "tokens.txt"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(MisuseError) as raised:
+        load_tokens(str(file))
+    assert TOKEN not in str(raised.value)
+
+
+def test_a_file_of_tokens_that_others_may_read_is_warned_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "tokens.txt"
+    file.write_text(f"{TOKEN} local:*\n")
+    file.chmod(0o644)
+    load_tokens(str(file))
+    assert "chmod 600" in capsys.readouterr().err
+
+
+def test_a_provider_without_a_key_is_not_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XAI_API_KEY", "x")
+    for name in ("MISTRAL_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    assert "xai" in stream_fns_for({TOKEN: ("*",)})
+    assert "mistral" not in stream_fns_for({TOKEN: ("*",)})
+    with pytest.raises(MisuseError, match="swink keys set mistral"):
+        stream_fns_for({TOKEN: ("mistral:*",)})
+    with pytest.raises(
+        MisuseError, match="a token may use nobody:…, but: unknown provider 'nobody'; swink models list"
+    ):
+        stream_fns_for({TOKEN: ("nobody:*",)})
+
+
+def test_a_local_model_that_is_named_but_not_here_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
+    own = tmp_path / "own.gguf"
+    own.write_bytes(b"GGUF")
+    assert list(stream_fns_for({TOKEN: (f"local:{own}", "local:*")})) == ["local"]
+    for name in ("hf/owner/repo", f"{own}.not"):
+        with pytest.raises(MisuseError, match="is not on this machine; get it with: swink models pull"):
+            stream_fns_for({TOKEN: (f"local:{name}",)})

@@ -1,0 +1,230 @@
+"""First steps on the screen: trust, and a model to begin with."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apps import screen_text, until
+from textual.widgets import Input
+
+from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.settings import load_settings
+from swink.app.assistant.trust import answer, look_up
+from swink.app.assistant.workshop import Workshop
+from swink.app.tui import Conductor, SwinkApp
+from swink.app.tui.screens.help import Help
+from swink.app.tui.screens.trust import TrustQuestion
+from swink.app.tui.screens.wizard import Wizard
+from swink.errors import AuthError
+from swink.messages import ModelSpec
+from swink.models.keys.store import stored_key
+from swink.testing import Pause, ScriptedModel
+
+SIZE = (100, 30)
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with instructions, and a home without anything."""
+    for name, value in {
+        "HOME": "home",
+        "XDG_CONFIG_HOME": "config",
+        "SWINK_SESSIONS_DIR": "sessions",
+    }.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    project = tmp_path / "project"
+    (project / ".swink" / "commands").mkdir(parents=True)
+    (project / ".swink" / "commands" / "ship.md").write_text("Ship $ARGUMENTS.")
+    (project / "AGENTS.md").write_text("Speak like a pirate.")
+    return project
+
+
+def app_in(
+    project: Path, replies: Any = (), clock: Clock | None = None
+) -> tuple[SwinkApp, Workshop, ScriptedModel]:
+    workshop = Workshop(project, look_up(project), load_settings())
+    scripted, permissions = ScriptedModel(replies), Permissions()
+    agent = workshop.make_agent(
+        ModelSpec("scripted", "model", context_window=200_000), approve=permissions, stream_fn=scripted
+    )
+    return (
+        SwinkApp(Conductor(agent, clock=clock or Clock()), permissions, workshop=workshop),
+        workshop,
+        scripted,
+    )
+
+
+async def test_a_new_folder_is_asked_about_and_used_once_it_is_trusted(place: Path):
+    clock = Clock()
+    app, workshop, scripted = app_in(place, ["Aye."], clock)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "Do you trust the files" in screen_text(app))
+        shown = screen_text(app)
+        assert "Do you trust the files in this folder?" in shown
+        assert "AGENTS.md, .swink/commands" in shown
+        await pilot.press("y", "enter")  # too early to be an answer
+        assert isinstance(app.screen, TrustQuestion)
+        clock.now += 1.0
+        await pilot.press("y")
+        await until(pilot, lambda: "/ship" in workshop.commands)
+        assert look_up(place).is_trusted
+        app.obey("/ship it now")
+        await until(pilot, lambda: bool(scripted.calls) and not app.conductor.is_running)
+        assert "pirate" in scripted.calls[0].system_prompt
+        assert scripted.calls[0].messages[0].text == "Ship it now."
+        for command in ("/context", "/usage", "/mcp", "/agents", "/background", "#keys", "/reload"):
+            app.obey(command)
+        await until(pilot, lambda: "read again: 1 AGENTS.md, 1 commands, 0 servers" in screen_text(app))
+        app.leave()
+
+
+async def test_escape_leaves_the_folder_untrusted_for_now(place: Path):
+    clock = Clock()
+    app, workshop, _ = app_in(place, (), clock)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "Do you trust the files" in screen_text(app))
+        clock.now += 1.0
+        await pilot.press("escape")
+        await until(pilot, lambda: "is not trusted" in screen_text(app))
+        assert workshop.commands == {}
+        assert look_up(place).standing == "unasked"
+        app.leave()
+
+
+async def test_what_has_changed_is_shown_and_asked_about_at_the_start_and_at_a_reload(place: Path):
+    answer(look_up(place), "y")
+    (place / ".mcp.json").write_text('{"mcpServers": {"evil": {"command": "steal", "disabled": true}}}')
+    clock = Clock()
+    app, workshop, _ = app_in(place, (), clock)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "Enter takes" in screen_text(app))
+        shown = screen_text(app)
+        assert "You trust this folder, but have not seen this in it yet" in shown
+        assert "new: server evil of .mcp.json: steal" in shown
+        assert "every project below" not in shown
+        clock.now += 1.0
+        await pilot.press("a")  # is no answer here
+        assert isinstance(app.screen, TrustQuestion)
+        await pilot.press("y")
+        await until(pilot, lambda: bool(workshop.servers.states))
+        (place / ".swink" / "commands" / "ship.md").write_text("Ship it to the thief.")
+        app.obey("/reload")
+        await until(pilot, lambda: "Enter takes" in screen_text(app))
+        assert "changed: .swink/commands/ship.md" in screen_text(app)
+        assert workshop.commands["/ship"].text == "Ship $ARGUMENTS."
+        clock.now += 1.0
+        await pilot.press("n")
+        await until(pilot, lambda: workshop.commands == {})
+        assert workshop.servers.states == []
+        assert look_up(place).standing == "refused"
+        app.leave()
+
+
+async def test_many_changes_leave_room_for_the_answers(place: Path):
+    answer(look_up(place), "y")
+    for number in range(60):
+        (place / ".swink" / "commands" / f"c{number}.md").write_text("x")
+    app, _, _ = app_in(place)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Enter takes" in screen_text(app))
+        shown = screen_text(app)
+        assert "new: .swink/commands/c0.md" in shown
+        assert "yes, as it is now" in shown
+        assert "no, do not trust" in shown
+        assert "and 40 more" not in shown
+        await pilot.press("pagedown", "pagedown")
+        await until(pilot, lambda: "and 40 more" in screen_text(app))
+        app.leave()
+
+
+async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(tmp_path: Path, place: Path):
+    scripted = ScriptedModel([AuthError("invalid x-api-key sk-wrong-1"), "yes"])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, workshop, _ = app_in(empty)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: workshop.instructions is not None)
+        assert not isinstance(app.screen, TrustQuestion)  # nothing is there to be trusted
+        chosen: list[str | None] = []
+        app.push_screen(Wizard(stream_fn=scripted), chosen.append)
+        await until(pilot, lambda: "The embedded model, now" in screen_text(app))
+        assert "1.1 GB to fetch once, 2 minutes at 10 MB/s" in screen_text(app)
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: "Whose key is it?" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: "The API key of anthropic" in screen_text(app))
+        app.screen.query_one(Input).value = "sk-wrong-1"
+        await pilot.press("enter")
+        await until(pilot, lambda: "could not be checked" in screen_text(app))
+        assert "invalid x-api-key" in screen_text(app)
+        assert "sk-wrong-1" not in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen.query_one(Input).display)
+        app.screen.query_one(Input).value = "sk-right-2"
+        await pilot.pause()
+        assert "sk-right-2" not in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(chosen))
+        assert chosen == ["anthropic:claude-sonnet-4-6"]
+        assert scripted.options[1].api_key == "sk-right-2"
+        assert stored_key("anthropic") == "sk-right-2"
+        assert load_settings().default_model == "anthropic:claude-sonnet-4-6"
+        app.leave()
+
+
+async def test_escape_in_the_wizard_takes_the_embedded_model_and_remembers_it(tmp_path: Path, place: Path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, workshop, _ = app_in(empty)
+    workshop.is_first_run = True
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "The embedded model, now" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: workshop.instructions is not None)
+        assert str(app.conductor.agent.model) == "local:smollm2-135m"
+        assert load_settings().default_model == "local:smollm2-135m"
+        await until(pilot, lambda: "local:smollm2-135m  /model takes another" in screen_text(app))
+        assert screen_text(app).count("/model takes another") == 1
+        app.leave()
+
+
+async def test_the_settings_of_the_screen_hold_and_a_key_of_no_action_is_named(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("EDITOR", "vi")
+    file = tmp_path / "config" / "swink" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        'thinking = "shown"\nbusy_enter = "queue"\neditor = "nano -w"\n[keys]\nhelp = "ctrl+y"\n', "utf-8"
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, workshop, _ = app_in(empty, [["slow", Pause(600)]])
+    app.settings = workshop.settings
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: workshop.instructions is not None)
+        assert app.view.thinking == "shown"
+        assert os.environ["EDITOR"] == "nano -w"
+        await pilot.press(*"one", "enter")
+        await until(pilot, lambda: app.conductor.is_running)
+        await pilot.press(*"two", "enter")
+        await until(pilot, lambda: bool(app.conductor.queued))
+        assert [message.text for message in app.conductor.agent.follow_ups] == ["two"]
+        await pilot.press("ctrl+y")
+        await until(pilot, lambda: isinstance(app.screen, Help))
+        await pilot.press("escape")
+        file.write_text('[keys]\nhlep = "ctrl+y"\n', "utf-8")
+        app.obey("/reload")
+        await until(pilot, lambda: "hlep" in screen_text(app))
+        app.leave()

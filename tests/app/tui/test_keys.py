@@ -1,0 +1,106 @@
+"""Keys of the app: what stops, what comes back, what leaves."""
+
+from apps import Gate, app_of, screen_text, until
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from swink.app.tui import SwinkApp
+from swink.messages import ToolCall
+
+
+async def say(pilot: Pilot[int], app: SwinkApp, text: str) -> None:
+    """Send a text; typed key by key it would take a second."""
+    app.editor.insert(text)
+    await pilot.press("enter")
+
+
+async def test_escape_stops_the_reply_and_gives_queued_messages_back_to_the_editor():
+    gate = Gate()
+    app = app_of([["I begin. ", ToolCall("1", "hold", {})], "Never."], tools=[gate.tool()])
+    async with app.run_test() as pilot:
+        await say(pilot, app, "go")
+        await gate.started.wait()
+        await say(pilot, app, "wait")
+        await until(pilot, lambda: "queued" in screen_text(app))
+        app.editor.insert("more")
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.conductor.is_running)
+        await until(pilot, lambda: "aborted" in screen_text(app))
+        assert "wait" in app.editor.text
+        assert "more" in app.editor.text  # what is typed is never destroyed
+        assert app.conductor.queued == ()
+        app.leave()
+
+
+async def test_ctrl_c_stops_then_clears_then_leaves():
+    gate = Gate()
+    app = app_of([ToolCall("1", "hold", {})], tools=[gate.tool()])
+    async with app.run_test() as pilot:
+        await say(pilot, app, "go")
+        await gate.started.wait()
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: not app.conductor.is_running)
+        app.editor.insert("text")
+        await pilot.press("ctrl+c")
+        assert app.editor.is_blank
+        await pilot.press("up")
+        assert app.editor.text == "text"  # it was not lost
+        await pilot.press("ctrl+c", "ctrl+c", "ctrl+c")
+        await until(pilot, lambda: not app.is_running)
+    assert app.return_code == 0
+
+
+async def test_commands_are_obeyed_and_a_wrong_one_says_what_there_is():
+    app = app_of([])
+    async with app.run_test() as pilot:
+        await say(pilot, app, "/thinking high")
+        await until(pilot, lambda: app.conductor.agent.thinking_level == "high")
+        await pilot.press("f4")
+        await until(pilot, lambda: app.conductor.agent.thinking_level == "extra_high")
+        await say(pilot, app, "/theme light")
+        await until(pilot, lambda: app.look.name == "light")
+        await say(pilot, app, "/nonsense")
+        await until(pilot, lambda: "there is no /nonsense" in screen_text(app))
+        for key in ("f1", "question_mark"):
+            await pilot.press(key)
+            await until(pilot, lambda: len(app.screen_stack) == 2 and "Keys" in screen_text(app))
+            await pilot.press("escape")
+            await until(pilot, lambda: len(app.screen_stack) == 1)
+        await pilot.press("a", "question_mark")
+        await until(pilot, lambda: app.editor.text == "a?")
+        app.leave()
+
+
+async def test_a_picker_is_narrowed_by_typing_and_left_with_what_is_marked():
+    app = app_of([])
+    async with app.run_test() as pilot:
+        app.obey("/theme")
+        await until(pilot, lambda: len(app.screen_stack) == 2)
+        app.screen.query_one(Input).value = "contrast"
+        await until(pilot, lambda: "1 of 5" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.look.name == "high-contrast")
+        app.obey("/theme")
+        await until(pilot, lambda: len(app.screen_stack) == 2)
+        app.screen.query_one(Input).value = "zzz"
+        await pilot.press("enter")
+        await until(pilot, lambda: "nothing fits" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert app.look.name == "high-contrast"
+        app.leave()
+
+
+async def test_leaving_plan_mode_offers_to_carry_the_plan_out():
+    app = app_of(["1. Write it.", "Written."])
+    async with app.run_test() as pilot:
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: "Plan" in screen_text(app) and app.conductor.is_planning)
+        await say(pilot, app, "plan it")
+        await until(pilot, lambda: "1. Write it." in screen_text(app) and not app.conductor.is_running)
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: len(app.screen_stack) == 2)
+        await pilot.press("enter")
+        await until(pilot, lambda: "Written." in screen_text(app))
+        assert not app.conductor.is_planning
+        app.leave()

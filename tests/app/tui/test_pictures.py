@@ -1,0 +1,161 @@
+"""Pictures of the main screens, drawn by the program itself; the pages show them.
+
+UPDATE_PICTURES=1 pytest tests/app/tui/test_pictures.py draws them anew: look at them before you keep them.
+"""
+
+import os
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apps import app_of, until
+from tests.counts import MORE
+from textual.pilot import Pilot
+
+from swink import tool
+from swink.app.assistant.sessiontrust import SessionTrust
+from swink.app.tui import SwinkApp
+from swink.messages import Thinking, ToolCall, Usage
+from swink.testing import ScriptedModel
+from swink.tools import Workspace, read_tools, write_tools
+
+PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
+Scene = Callable[[Pilot[Any], SwinkApp], Awaitable[None]]
+SIZES = [(80, 24), (120, 40), (200, 60)]
+
+ANSWER = """\
+The parser dropped the **last line** of a file without a newline at its end. Two things were wrong:
+
+1. `read_lines` split at `"\\n"` and threw the rest away.
+2. No test had such a file.
+
+| file | before | after |
+|---|---:|---:|
+| `empty.txt` | 0 | 0 |
+| `one.txt` | 0 | 1 |
+
+```python
+def read_lines(text: str) -> list[str]:
+    \"\"\"The lines of a text, also one that is not ended.\"\"\"
+    return text.splitlines()
+```
+
+All 42 tests pass now.
+"""
+OLD = 'def read_lines(text):\n    """The lines of a text."""\n    lines = text.split("\\n")\n    return lines[:-1]\n'
+NEW = 'def read_lines(text):\n    """The lines of a text, also one that is not ended."""\n    return text.splitlines()\n'
+
+
+@tool
+def bash(command: str) -> str:
+    """Run a command."""
+    return "42 passed in 1.31s"
+
+
+READ = ToolCall("1", "read_file", {"path": "lines.py"})
+EDIT = ToolCall("2", "edit_file", {"path": "lines.py", "edits": [{"old": OLD, "new": NEW}]})
+TEST = ToolCall("3", "bash", {"command": "pytest -q"})
+
+
+async def type_prompt(pilot: Pilot[Any], app: SwinkApp, text: str) -> None:
+    app.editor.insert(text)
+    await pilot.press("enter")
+
+
+async def welcome(pilot: Pilot[Any], app: SwinkApp) -> None:
+    pass
+
+
+async def answer(pilot: Pilot[Any], app: SwinkApp) -> None:
+    app.permissions.trusted[SessionTrust("edit_file")] = None
+    await type_prompt(pilot, app, "The last line of a file is missing. Why?")
+    await until(pilot, lambda: app.conductor.transcript.totals.replies == 4 and not app.conductor.is_running)
+
+
+async def approval(pilot: Pilot[Any], app: SwinkApp) -> None:
+    await type_prompt(pilot, app, "The last line of a file is missing. Why?")
+    await until(pilot, lambda: bool(app.permissions.waiting))
+
+
+async def planning(pilot: Pilot[Any], app: SwinkApp) -> None:
+    await pilot.press("shift+tab")
+    await until(pilot, lambda: app.conductor.is_planning)
+
+
+async def looks(pilot: Pilot[Any], app: SwinkApp) -> None:
+    app.obey("/theme")
+    await until(pilot, lambda: len(app.screen_stack) > 1)
+
+
+async def help(pilot: Pilot[Any], app: SwinkApp) -> None:
+    app.obey("/help")
+    await until(pilot, lambda: len(app.screen_stack) > 1)
+
+
+SCENES: list[Scene] = [welcome, answer, approval, planning, looks, help]
+REPLIES = [
+    [Thinking("Where are lines read?"), "Let me look at how lines are read. ", READ],
+    ["Here it is. ", EDIT],
+    TEST,
+    ANSWER,
+]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+async def test_the_screen_looks_as_it_should(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    project = tmp_path / "lines"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "COLORFGBG", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    for size in SIZES if MORE else SIZES[1:2]:
+        (project / "lines.py").write_text(OLD)
+        workspace = Workspace(project)
+        tools = [*read_tools(workspace), *write_tools(workspace), bash]
+        model = ScriptedModel(REPLIES, usage=Usage(input=9_210, output=155))
+        app = app_of(
+            model, tools=tools, clock=lambda: 1000.0, model="anthropic:claude-sonnet-4-6", workspace=workspace
+        )
+        async with app.run_test(size=size) as pilot:
+            app.editor.cursor_blink = False
+            # Heights of what was never painted are guessed, and the scrollbar shows it.
+            app.view.styles.scrollbar_size_vertical = 0
+            await scene(pilot, app)
+            compare(await settled(pilot, app), f"{scene.__name__}-{size[0]}x{size[1]}.svg", tmp_path)
+            app.leave()
+
+
+async def settled(pilot: Pilot[Any], app: SwinkApp) -> str:
+    """The picture once it does not change any more."""
+    before, svg = "", drawn(app)
+    while svg != before:
+        for _ in range(5):
+            await pilot.pause(0.05)
+        before, svg = svg, drawn(app)
+    return svg
+
+
+def drawn(app: SwinkApp) -> str:
+    """The screen as an SVG that needs nothing from elsewhere."""
+    svg = app.export_screenshot(title="swink")
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
+
+
+def compare(svg: str, name: str, tmp_path: Path) -> None:
+    """Whether the picture is the one that is kept."""
+    kept = PICTURES / name
+    if os.environ.get("UPDATE_PICTURES"):
+        PICTURES.mkdir(exist_ok=True)
+        kept.write_text(svg, "utf-8")
+    elif not kept.exists() or kept.read_text("utf-8") != svg:
+        new = tmp_path / name
+        new.write_text(svg, "utf-8")
+        raise AssertionError(
+            f"{kept} looks different now: compare it with {new}; UPDATE_PICTURES=1 takes it over"
+        )

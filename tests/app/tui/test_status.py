@@ -1,0 +1,73 @@
+"""The status bar: which words it shows, and which it drops first where there is little room."""
+
+import pytest
+
+from swink.app.tui.activity import Activity
+from swink.app.tui.status import Status, fit, items_of
+from swink.events.transcript import Totals
+from swink.messages import Cost, Usage
+
+TOTALS = Totals(
+    prompts=2,
+    replies=2,
+    usage=Usage(input=12_000, output=340),
+    cost=Cost(input=0.01, output=0.002),
+    context=5_000,
+)
+
+
+def line(status: Status, width: int = 200) -> str:
+    return " · ".join(item.text for item in fit(items_of(status), width))
+
+
+def test_it_tells_state_mode_approvals_model_tokens_cost_and_context():
+    status = Status(
+        Activity("idle", turn=3), 0.0, "anthropic:claude", totals=TOTALS, window=10_000, rate=42.4
+    )
+    assert line(status) == (
+        "idle · 42 tok/s · Execute · smart · anthropic:claude · turn 3 · ↑12.0k ↓340 · $0.0120 · ████░░░░ 50 %"
+    )
+
+
+def test_while_it_runs_it_tells_how_long_and_what_it_waits_for():
+    activity = Activity("running", 1, since=1.0, retry_at=9.0)
+    shown = line(Status(activity, 66.0, "m", queued=2))
+    assert "running" in shown
+    assert "1:05" in shown
+    assert "retry in 0 s" in shown
+    assert "2 queued" in shown
+
+
+def test_a_prompt_being_read_shows_how_far():
+    assert "reading 25 %" in line(Status(Activity("running", reading=(30, 120)), 1.0, "m"))
+
+
+def test_an_unknown_price_is_never_shown_as_nothing():
+    status = Status(Activity(), 0.0, "m", totals=Totals(usage=Usage(input=5), is_priced=False))
+    assert "cost unknown" in line(status)
+    assert "$" not in line(status)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "style"), [(5_999, "ok"), (6_000, "warning"), (8_500, "warning"), (8_501, "failed")]
+)
+def test_the_gauge_is_green_below_60_percent_yellow_up_to_85_and_red_above(tokens: int, style: str):
+    items = items_of(Status(Activity(), 0.0, "m", totals=Totals(context=tokens), window=10_000))
+    assert items[-1].style == style
+
+
+def test_a_narrow_terminal_keeps_the_words_that_matter_most():
+    status = Status(
+        Activity("idle", turn=3), 0.0, "anthropic:claude-opus", totals=TOTALS, window=10_000, rate=42.0
+    )
+    assert line(status, 60).startswith("idle · Execute · smart · anthropic:claude-opus")
+    assert line(status, 24) == "idle · Execute · smart"
+    for width in range(80):
+        assert len(line(status, width)) <= max(0, width)
+
+
+def test_plan_mode_and_approvals_switched_off_stand_out():
+    styles = {
+        item.text: item.style for item in items_of(Status(Activity(), 0.0, "m", mode="Plan", approval="off"))
+    }
+    assert (styles["Plan"], styles["off"]) == ("plan", "failed")
