@@ -4,8 +4,8 @@ from random import Random
 from typing import Any
 
 from swink.eval import CaseResult, Metric
-from swink.eval.case import Place
-from swink.eval.result import Manifest, Summary
+from swink.eval.case import SourceLine
+from swink.eval.result import Manifest, RunSummary
 from swink.eval.summary import summarise
 from swink.eval.trajectory import TakenCall
 from swink.messages import (
@@ -66,7 +66,7 @@ def manifest_of(results: list[CaseResult], **changes: Any) -> Manifest:
     return Manifest(**{**given, **changes})
 
 
-def summary_of(results: list[CaseResult]) -> Summary:
+def summary_of(results: list[CaseResult]) -> RunSummary:
     """What such a run comes to."""
     return summarise(results, manifest_of(results), 312.4)
 
@@ -129,5 +129,5 @@ def _attempt(luck: Random, number: int, again: int, length: int, better: float) 
         tags=tuple(tag for index, tag in enumerate(TAGS) if number % (index + 2) == 0),
         model="test:m",
         system_prompt="You help people to choose their clothes. Look at the weather first.",
-        place=Place("evals/clothes.yaml", 5 + 7 * number),
+        place=SourceLine("evals/clothes.yaml", 5 + 7 * number),
     )

@@ -26,7 +26,7 @@ from swink.eval.case import (
 from swink.eval.casefile import BadCases, load_cases, load_suite
 from swink.eval.caseschema import case_schema, violations
 from swink.eval.jsontext import read_json
-from swink.eval.lines import Unreadable
+from swink.eval.linenumbers import Unreadable
 from swink.eval.scorers import scorer
 from swink.eval.scorers.registry import scorers_kept
 from swink.eval.yamltext import read_yaml

@@ -11,7 +11,7 @@ import pytest
 from swink.errors import InvalidInput
 from swink.eval import Case, Evaluator, Metric, Trajectory
 from swink.eval.scorers import score
-from swink.eval.scorers.code import extract_code, run_python
+from swink.eval.scorers.coderun import extract_code, run_python
 
 FENCED = "Here you are:\n```python\ndef add(a, b):\n    return a + b\n```\nUse it like this:\n```\nadd(1, 2)\n```\n"
 

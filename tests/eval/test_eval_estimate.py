@@ -5,7 +5,7 @@ import io
 from swink import Agent, Price
 from swink.eval import Case, CaseBudget, ExpectedCall
 from swink.eval.estimate import REPLY, estimate
-from swink.eval.progress import Progress, ProgressBar, clock, line
+from swink.eval.progressbar import Progress, ProgressBar, clock, line
 from swink.messages import ModelSpec
 from swink.testing import ScriptedModel
 

@@ -47,7 +47,7 @@ def test_a_suite_without_a_factory_makes_agents_of_its_model_prompt_and_tools():
         cases=(CASE,),
         model="openai:gpt-5",
         system_prompt="Be brief.",
-        tools=("swink.eval.starter.tools:weather",),
+        tools=("swink.eval.starter.weather:weather",),
     )
     make: Any = suite_factory(suite)
     first, second = make(CASE), make(CASE)

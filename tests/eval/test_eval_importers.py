@@ -15,14 +15,14 @@ from swink.eval.case import Case, Suite
 from swink.eval.casefile import load_suite
 from swink.eval.importers import FORMATS, BadRows, import_cases, write_cases
 from swink.eval.importers.callcheck import wrong_call
-from swink.eval.importers.instructions import INSTRUCTIONS, count_sentences
+from swink.eval.importers.codetasks import called_function, find_code
+from swink.eval.importers.ifevalchecks import INSTRUCTIONS, count_sentences
 from swink.eval.importers.languages import language_of
 from swink.eval.importers.literals import JAVA, JAVASCRIPT, read_java, read_javascript
-from swink.eval.importers.programs import called_function, find_code
+from swink.eval.result import Metric
 from swink.eval.runner import evaluate
-from swink.eval.score import Metric
 from swink.eval.scorers import problem_of, score
-from swink.eval.scorers.code import run_python
+from swink.eval.scorers.coderun import run_python
 from swink.eval.trajectory import TakenCall, Trajectory
 from swink.messages import AssistantMessage, ToolCall
 from swink.testing import ScriptedModel

@@ -12,7 +12,7 @@ from tests.counts import MORE, tried
 
 from swink import Agent
 from swink.errors import AuthError, InvalidInput
-from swink.eval import Case, CaseResult, Evaluator, ExpectedCall, Metric, Trajectory, Verdict, scorer
+from swink.eval import Case, CaseResult, Evaluator, ExpectedCall, JudgeVerdict, Metric, Trajectory, scorer
 from swink.eval.runner import evaluate
 from swink.eval.scorers import (
     RUBRICS,
@@ -324,7 +324,7 @@ def test_kappa_needs_ratings_of_the_same_things(one: Any, other: Any):
 def rated(
     case_id: str, value: float, *verdicts: float, error: str | None = None, repeat: int = 0
 ) -> CaseResult:
-    said = tuple(Verdict(f"test:j{n}", verdict) for n, verdict in enumerate(verdicts))
+    said = tuple(JudgeVerdict(f"test:j{n}", verdict) for n, verdict in enumerate(verdicts))
     metric = Metric("helpfulness", value, 0.75, error is None and value >= 0.75, error=error, verdicts=said)
     return CaseResult(case_id=case_id, passed=metric.passed, metrics=(metric,), repeat=repeat)
 

@@ -10,7 +10,7 @@ from tests.eval.report_runs import attempt, manifest_of, run, summary_of
 from tests.export_pages import CHROMIUM, INJECTIONS, TOO_WIDE, open_browser
 
 from swink.eval import CaseResult, Metric
-from swink.eval.case import Place
+from swink.eval.case import SourceLine
 from swink.eval.reports import write_reports
 from swink.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 
@@ -106,7 +106,7 @@ def test_the_report_never_scrolls_sideways(browser: Any, tmp_path: Path, width: 
         attempt(TOO_WIDE, passed=False, repeat=repeat, name=TOO_WIDE, tags=(TOO_WIDE, "b"), transcript=said)
         for repeat in range(3)
     ]
-    results += [attempt("x", passed=False, metrics=(wide,), error=TOO_WIDE, place=Place(TOO_WIDE, 3))]
+    results += [attempt("x", passed=False, metrics=(wide,), error=TOO_WIDE, place=SourceLine(TOO_WIDE, 3))]
     report = Report(browser, tmp_path, results, results)
     report.page.set_viewport_size({"width": width, "height": 800})
     for number in range(2):
@@ -293,7 +293,7 @@ def hostile(id: str, text: str) -> CaseResult:
         AssistantMessage(text, stop_reason="error", error_message=text),
     )  # fmt: skip
     return attempt(id, passed=False, name=text, tags=(text,), error=text, reason=text, stop_reason=text, model=text, system_prompt=text,
-        transcript=said, metrics=(Metric(text, 0.5, 0.9, False, text, text),), place=Place(text, 1))  # fmt: skip
+        transcript=said, metrics=(Metric(text, 0.5, 0.9, False, text, text),), place=SourceLine(text, 1))  # fmt: skip
 
 
 def test_a_damaged_chunk_is_told_and_the_rest_of_the_page_works(browser: Any, tmp_path: Path):

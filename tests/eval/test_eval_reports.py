@@ -19,11 +19,11 @@ from tests.export_pages import INJECTIONS
 
 from swink import Agent
 from swink.eval import Case, CaseResult, ExpectedResponse, Metric, evaluate
-from swink.eval.case import Place
+from swink.eval.case import SourceLine
 from swink.eval.reports import annotations, console_table, write_reports
-from swink.eval.reports.conversation import conversation
 from swink.eval.reports.figures import dollars, percent, seconds
 from swink.eval.reports.outcomes import outcomes_of
+from swink.eval.reports.transcriptrows import conversation
 from swink.messages import AssistantMessage, Text, ToolCall, ToolResultMessage, UserMessage
 from swink.testing import ScriptedModel
 
@@ -72,7 +72,7 @@ async def test_the_reports_of_a_real_run_have_its_cases_with_file_line_and_conve
     def factory(case: Case) -> Agent:
         return Agent("test:m", stream_fn=ScriptedModel(["hello"]))
 
-    place = Place("cases.yaml", 3)
+    place = SourceLine("cases.yaml", 3)
     good, bad = (ExpectedResponse(contains=text) for text in ("hello", "jacket"))
     cases = [
         Case(id="a", user_messages=("hi",), expected_response=good, place=place),
@@ -110,7 +110,7 @@ def test_a_case_whose_cost_is_unknown_has_none_instead_of_a_part_of_it():
 
 def test_junit_counts_cases_and_tells_failures_from_errors(tmp_path: Path):
     broken = attempt("lima", passed=False, error="server is down", error_source="provider", metrics=())
-    place = Place("evals/cases.yaml", 7)
+    place = SourceLine("evals/cases.yaml", 7)
     results = [attempt("oslo"), attempt("bergen", passed=False, place=place), broken]
     root = ElementTree.fromstring(written(tmp_path, results)["junit.xml"])
     (suite,) = root
@@ -139,7 +139,7 @@ def test_junit_is_xml_whatever_was_said(tmp_path: Path):
 
 
 def test_annotations_stand_on_the_line_of_the_case_from_the_root_of_the_repository(tmp_path: Path):
-    place = Place(str(tmp_path / "evals" / "a,b:c.yaml"), 12)
+    place = SourceLine(str(tmp_path / "evals" / "a,b:c.yaml"), 12)
     (line,) = annotations([attempt("oslo"), attempt("50%: lima", passed=False, place=place)], tmp_path)
     assert line == (
         "::error file=evals/a%2Cb%3Ac.yaml,line=12,title=50%25%3A lima failed"

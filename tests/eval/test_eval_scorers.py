@@ -31,7 +31,7 @@ from swink.eval import (
 )
 from swink.eval.scorers import embeddings, find_scorer, patterns, problem_of, registry, score, scorer_names
 from swink.eval.scorers.registry import scorers_kept
-from swink.eval.scorers.similarity import edit_distance
+from swink.eval.scorers.responses import edit_distance
 from swink.eval.scorers.values import contains, equal, fenced_blocks, likeness, read_json
 from swink.eval.trajectory import TakenTurn
 from swink.messages import Usage

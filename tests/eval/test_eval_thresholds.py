@@ -8,8 +8,8 @@ import pytest
 from tests.eval.runs import outcomes, result, save
 
 from swink.errors import InvalidInput
-from swink.eval.gate import GateResult, gate
 from swink.eval.resultfile import BadResults
+from swink.eval.thresholds import GateResult, gate
 
 
 def failed(found: GateResult) -> list[str]:

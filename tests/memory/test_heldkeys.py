@@ -10,8 +10,7 @@ from swink.memory import JsonlStore
 from swink.memory.heldkeys import without_keys
 from swink.messages import UserMessage
 from swink.messages.records import saved
-from swink.messages.redact import MARK
-from swink.messages.redact.held import hold, sent_keys
+from swink.messages.redact import MARK, hold, sent_keys
 from swink.models.keys import store as keys
 from swink.testing import ScriptedModel
 

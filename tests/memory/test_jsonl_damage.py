@@ -12,9 +12,9 @@ from tests.counts import MORE, tried
 
 from swink import AssistantMessage, UserMessage
 from swink.errors import SessionNotFound, SessionUnreadable
-from swink.memory import JsonlStore, SyncStore, migrations
+from swink.memory import JsonlStore, SyncStore
 from swink.memory.jsonlfile import scan
-from swink.memory.meta import VERSION
+from swink.memory.meta import MIGRATIONS, VERSION
 from swink.messages.records import UnknownRecord
 
 FILES = Path(__file__).parent / "files"
@@ -224,7 +224,7 @@ def test_migrations_lead_up_to_this_version(
     (tmp_path / "s.jsonl").write_bytes(old)
     with pytest.raises(SessionUnreadable, match="version 0"):
         store.open("s")
-    monkeypatch.setitem(migrations.MIGRATIONS, 0, step)
+    monkeypatch.setitem(MIGRATIONS, 0, step)
     session = store.open("s")
     assert (session.meta.title, session.meta.updated, session.messages[0].text) == ("Old", 2, "frage danube")
     assert store.list()[0].title == "Old"

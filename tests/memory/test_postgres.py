@@ -21,7 +21,8 @@ from swink.errors import (
     SessionError,
     SessionUnreadable,
 )
-from swink.memory import PostgresStore, postgresdb, postgresserver
+from swink.memory import PostgresStore, postgresserver
+from swink.memory import postgres as postgresdb
 from swink.messages import UserMessage
 from swink.messages.records import Label
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
-from swink.memory import SqliteStore, sqlitefile
+from swink.memory import SqliteStore, sqlite
 from swink.messages import UserMessage
 from swink.messages.records import Label
 
@@ -184,7 +184,7 @@ def test_a_file_of_version_1_is_read_and_written(tmp_path: Path):
 def test_another_program_that_keeps_writing_is_told(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sqlitefile, "BUSY", 0.01)
+    monkeypatch.setattr(sqlite, "BUSY", 0.01)
     session = store.sync.create()
     other = sqlite3.connect(tmp_path / "private" / "sessions.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -330,13 +330,13 @@ def test_no_query_is_a_syntax_error(store: SqliteStore, text: str):
 
 async def test_nothing_of_sqlite_runs_on_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     threads: set[int] = set()
-    original = sqlitefile.SqliteFile._transact
+    original = sqlite.SqliteFile._transact
 
     def transact(self: Any, *arguments: Any) -> Any:
         threads.add(threading.get_ident())
         return original(self, *arguments)
 
-    monkeypatch.setattr(sqlitefile.SqliteFile, "_transact", transact)
+    monkeypatch.setattr(sqlite.SqliteFile, "_transact", transact)
     async with SqliteStore(tmp_path / "sessions.db") as store:
         async with await store.create() as session:
             await session.append([UserMessage("hello")])

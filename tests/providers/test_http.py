@@ -19,7 +19,7 @@ from loopback import LoopbackServer, MemoryClient, read
 
 from swink.errors import AuthError, InvalidInput, MisuseError, NetworkError, StreamError
 from swink.messages import ModelSpec
-from swink.messages.redact.held import sent_keys
+from swink.messages.redact import sent_keys
 from swink.providers.echoes import KEPT_LIMIT, shown
 from swink.providers.endpoint import check_base_url, endpoint, is_private
 from swink.providers.exchange import decode_json, encode_body, exchange

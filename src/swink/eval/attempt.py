@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from weakref import WeakSet
 
 from msgspec import Struct, convert, json
@@ -23,20 +23,18 @@ from swink.agent.config import AgentResult, Model
 from swink.agent.policy import Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy, wait_before
 from swink.errors import AgentError, InvalidInput, ModelError, error_for
+from swink.eval.attemptfiles import read_attachments, read_files, workspace
+from swink.eval.budgets import limits_of
 from swink.eval.case import Case
-from swink.eval.collector import Collector
-from swink.eval.limits import limits_of
-from swink.eval.result import CaseResult, ErrorSource
+from swink.eval.result import CaseResult, ErrorSource, Metric
 from swink.eval.resultcache import ResultCache, key_of
-from swink.eval.score import Metric
 from swink.eval.scorers import JudgeModel, score
 from swink.eval.simulation import Simulation
-from swink.eval.trajectory import Trajectory
-from swink.eval.workspace import read_attachments, read_files, workspace
+from swink.eval.trajectory import Collector, Trajectory
 from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, ToolResultMessage, Usage
 from swink.messages.codec import copy_state, plain, to_builtins
 from swink.messages.jsondata import copy_data, encode, from_data
-from swink.messages.redact import describe_error, redact_text, redact_value, secret_spans
+from swink.messages.redact import describe_error, redact_texts, redact_value, secret_spans
 from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
 from swink.stream.through import Wrap, through
 from swink.stream.wrappers.traits import copy_traits
@@ -106,7 +104,7 @@ class Plan(Struct, frozen=True, kw_only=True):
                     attempt.case = replace(case, workspace=root)
                     await attempt.run()
             except Exception as error:
-                # To open and to close an agent may run anybody's code.
+                # Opening and closing an agent runs the user's code.
                 attempt.fail("harness", describe_error(error))
         result = attempt.result()
         if self.cache is not None and attempt.found is None:
@@ -224,7 +222,7 @@ class _Attempt:
             except AgentError as error:
                 self._blame(error)
             except BaseException as error:
-                # Hooks of the agent are somebody else's code.
+                # Hooks of the agent are the user's code.
                 if _ends_us(error):
                     raise
                 self.fail("agent", describe_error(error))
@@ -243,7 +241,7 @@ class _Attempt:
                 agent.system_prompt = self.case.system_prompt
             agent.state.update(copy_data(self.case.session_state))
         except BaseException as error:
-            # A factory is somebody else's code, and may call `sys.exit`.
+            # A factory is the user's code, and may call `sys.exit`.
             if _ends_us(error):
                 raise
             self.fail("factory", f"the factory failed: {describe_error(error)}")
@@ -294,7 +292,7 @@ class _Attempt:
 
 
 def _ends_us(error: BaseException) -> bool:
-    """Whether it is meant for the attempt; a CancelledError that nobody sent us is somebody else's."""
+    """Whether the attempt itself is cancelled or interrupted; other CancelledErrors come from the agent."""
     task = asyncio.current_task()
     is_sent = task is not None and task.cancelling() > 0
     return is_sent if isinstance(error, asyncio.CancelledError) else isinstance(error, KeyboardInterrupt)
@@ -319,24 +317,12 @@ def without_secrets(result: CaseResult) -> CaseResult:
         return result
     # By their names, parameters of tools may look like secrets: only texts are.
     bare = convert(from_data(redact_value(to_builtins(replace(result, tools=())))), CaseResult)
-    tools = tuple([_each_text(tool) for tool in result.tools])
+    tools = tuple([redact_texts(tool) for tool in result.tools])
     return replace(bare, case_id=result.case_id, tools=tools)  # by its id the attempt is found again
 
 
-def _each_text(value: Any) -> Any:
-    match value:
-        case str():
-            return redact_text(value)
-        case dict():
-            return {key: _each_text(item) for key, item in cast("dict[Any, Any]", value).items()}
-        case list() | tuple():
-            return [_each_text(item) for item in cast("Sequence[Any]", value)]
-        case _:
-            return value
-
-
 def _has_secrets(result: CaseResult) -> bool:
-    """Whether anything that somebody wrote looks like a secret; figures and names of fields need no look."""
+    """Whether any text in it looks like a secret; figures and names of fields need no look."""
     said: list[Any] = [
         *[(message.content, _rest(message)) for message in result.transcript],
         [call.arguments for call in result.calls],  # which a policy may have written

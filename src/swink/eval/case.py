@@ -77,7 +77,7 @@ class SimulatedTool(Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
 
 
-class Place(Struct, frozen=True):
+class SourceLine(Struct, frozen=True):
     """Where a case stands: a file and a line of it."""
 
     path: str
@@ -120,7 +120,7 @@ class Case(Struct, frozen=True, kw_only=True):
     """The answer that people agreed on, for scorers that compare with it."""
     workspace: Path | None = None
     """The directory of this attempt, which a factory may give its tools; the runner sets it."""
-    place: Place | None = None
+    place: SourceLine | None = None
 
 
 class Suite(Struct, frozen=True, kw_only=True):

@@ -49,21 +49,14 @@ def _of_case(case: dict[str, Any], directory: Path, scorer: Scorer) -> Found:
     attachments = case.get("attachments")
     for number, name in enumerate([attachments] if isinstance(attachments, str) else _list(attachments)):
         if isinstance(name, str) and name.strip() and not _is_file(directory, name):
-            yield (
-                ["attachments", number],
-                f"there is no file {name!r} in {directory}",
-            )
+            yield ["attachments", number], f"there is no file {name!r} in {directory}"
     yield from _model(_dict(case.get("simulated_user")).get("model"), ["simulated_user", "model"])
     yield from _tools(_list(case.get("simulated_tools")))
 
 
 def _response(expected: Any, path: list[str | int]) -> Found:
     response = _dict(expected)
-    if (
-        response
-        and all(value is None for name, value in response.items() if name != "json")
-        and "json" not in response
-    ):
+    if response and "json" not in response and all(value is None for value in response.values()):
         yield path, "nothing is expected here: every value is empty; give one, or remove it"
     if isinstance(pattern := response.get("regex"), str):
         try:
@@ -130,10 +123,8 @@ def _tools(tools: list[Any]) -> Found:
         name = tool.get("name")
         if isinstance(name, str):
             if name in names:
-                yield (
-                    ["simulated_tools", number, "name"],
-                    f"two simulated tools are named {name!r}; rename one",
-                )
+                problem = f"two simulated tools are named {name!r}; rename one"
+                yield ["simulated_tools", number, "name"], problem
             names.add(name)
         yield from _schema(tool.get("parameters"), ["simulated_tools", number, "parameters"])
         yield from _model(tool.get("model"), ["simulated_tools", number, "model"])

@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import MisuseError
-from swink.eval.case import Case, Place, Suite
+from swink.eval.case import Case, SourceLine, Suite
 from swink.eval.casechecks import problems_of
 from swink.eval.caseschema import violations
 from swink.eval.jsontext import read_json
-from swink.eval.lines import Lined, Unreadable
+from swink.eval.linenumbers import Lined, Unreadable
 from swink.eval.pythoncases import read_python
 from swink.eval.yamltext import read_yaml
 
@@ -93,7 +93,7 @@ def _is_case_file(name: str) -> bool:
 def _read(path: Path) -> _File:
     found = Lined(None, 1, {}, [])
     try:
-        found = _read_python(path) if path.suffix == ".py" else _reader_of(path)(_text_of(path))
+        found = _lined(path)
         problems = list(found.problems)
     except Unreadable as error:
         return _File(path, found, [(error.line, error.message)])
@@ -104,16 +104,12 @@ def _read(path: Path) -> _File:
     return _File(path, found, problems)
 
 
-def _read_python(path: Path) -> Lined:
-    _text_of(path)
-    return read_python(path)
-
-
-def _reader_of(path: Path) -> Any:
+def _lined(path: Path) -> Lined:
     reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+    if reader is None and path.suffix != ".py":
         raise Unreadable(1, f"{path.name!r} is no case file; name it .yaml, .json or .py")
-    return reader
+    text = _text_of(path)
+    return read_python(path) if reader is None else reader(text)
 
 
 def _text_of(path: Path) -> str:
@@ -135,7 +131,7 @@ def _text_of(path: Path) -> str:
 
 def _find_twins(files: Sequence[_File]) -> None:
     """Note every id that an earlier case has."""
-    seen: dict[str, Place] = {}
+    seen: dict[str, SourceLine] = {}
     for file in files:
         for number, item in enumerate(file.items):
             match item:
@@ -147,7 +143,7 @@ def _find_twins(files: Sequence[_File]) -> None:
                             (line, f"a case with the id {id!r} is {where} already; rename it")
                         )
                     else:
-                        seen[id] = Place(str(file.path), line)
+                        seen[id] = SourceLine(str(file.path), line)
                 case _:
                     pass
 
@@ -156,7 +152,7 @@ def _suite_of(file: _File) -> Suite:
     data: dict[str, Any] = {"cases": []} if isinstance(file.found.data, list) else file.found.data
     directory = file.path.parent.absolute()
     cases = tuple(
-        _case_of(item, directory, Place(str(file.path), file.line_of(number)))
+        _case_of(item, directory, SourceLine(str(file.path), file.line_of(number)))
         for number, item in enumerate(file.items)
     )
     said = {name: data[name] for name in ("name", *_OF_SUITE) if name in data}
@@ -166,7 +162,7 @@ def _suite_of(file: _File) -> Suite:
     return replace(msgspec.convert({"name": stem, **said, "cases": []}, Suite), cases=cases, path=file.path)
 
 
-def _case_of(item: dict[str, Any], directory: Path, place: Place) -> Case:
+def _case_of(item: dict[str, Any], directory: Path, place: SourceLine) -> Case:
     data = dict(item)
     for name in ("user_messages", "tags", "attachments", "evaluators"):
         if isinstance(data.get(name), str):

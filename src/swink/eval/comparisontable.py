@@ -22,10 +22,10 @@ def comparison_table(comparison: Comparison) -> str:
         *_columns(
             [
                 ("", "cases", "before", "after", "change", "95 % interval", "p", "", "detectable"),
-                _row(comparison.pass_rate, _percent, "pass rate", _points),
-                *[_row(change, _number, name) for name, change in comparison.metrics.items()],
-                _row(comparison.cost, _dollars, "agent cost"),
-                _row(comparison.duration, _seconds, "duration"),
+                _row(comparison.pass_rate, percent, "pass rate", _points),
+                *[_row(change, "{:.3f}".format, name) for name, change in comparison.metrics.items()],
+                _row(comparison.cost, "${:.4f}".format, "agent cost"),
+                _row(comparison.duration, "{:.2f} s".format, "duration"),
             ]
         ),
         "",
@@ -93,11 +93,8 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _signed(show: Show) -> Show:
-    return lambda value: ("-" if value < 0 else "+") + show(abs(value))
-
-
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """A share in percent, with one digit after the point."""
     return f"{100 * value:.1f} %"
 
 
@@ -105,13 +102,5 @@ def _points(value: float) -> str:
     return f"{100 * value:.1f} points"
 
 
-def _number(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _dollars(value: float) -> str:
-    return f"${value:.4f}"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f} s"
+def _signed(show: Show) -> Show:
+    return lambda value: ("-" if value < 0 else "+") + show(abs(value))

@@ -47,7 +47,7 @@ async def estimate(
                 price = agent.model.price or catalog.price_of(agent.model)
                 asked, needed = _usage(case, agent)
         except Exception as error:
-            # A factory is somebody else's code.
+            # A factory is the user's code.
             problems.append(f"{case.place or case.id}: the factory failed: {describe_error(error)}")
             continue
         models[str(agent.model)] = None

@@ -8,17 +8,17 @@ from typing import Any
 
 from msgspec import json
 
-from swink.eval.result import CaseResult, Manifest, Summary
+from swink.eval.result import CaseResult, Manifest, RunSummary
 from swink.eval.resultfile import (
     MANIFEST,
     ResultFile,
     load_results,
     read_manifest,
+    seal,
     write_manifest,
+    write_whole,
 )
-from swink.eval.seal import seal
 from swink.eval.summary import summarise
-from swink.eval.wholefile import write_whole
 from swink.messages.jsondata import encode
 from swink.policies.chain import Head
 
@@ -49,8 +49,7 @@ class EvalRun:
         """Why attempts are missing; None if none is."""
 
     @cached_property
-    def summary(self) -> Summary:
-        """The figures."""
+    def summary(self) -> RunSummary:
         return summarise(self.cases, self.manifest, self.duration, self.head)
 
     @property
@@ -60,7 +59,6 @@ class EvalRun:
 
     @property
     def failed(self) -> int:
-        """How many cases failed."""
         return self.summary.failed
 
     @property

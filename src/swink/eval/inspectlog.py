@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from swink.eval.result import CaseResult, Manifest, Summary
-from swink.eval.resultfile import open_results, read_manifest
+from swink.eval.result import CaseResult, Manifest, RunSummary
+from swink.eval.resultfile import open_results, read_manifest, whole_file
 from swink.eval.savedrun import read_summary
 from swink.eval.summary import summarise
-from swink.eval.wholefile import whole_file
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -112,12 +111,12 @@ def inspect_sample(result: CaseResult) -> dict[str, Any]:
     return sample
 
 
-def _header(manifest: Manifest, summary: Summary, models: Sequence[str]) -> dict[str, Any]:
-    """Everything but the samples."""
+def _header(manifest: Manifest, summary: RunSummary, models: Sequence[str]) -> dict[str, Any]:
     started = _moment(manifest.started)
     identity = f"{manifest.name}-{manifest.started:.0f}"
     model = manifest.model or (models[0] if models else "unknown")
     names = [VERDICT, *summary.metrics]
+    low, high = summary.pass_rate_interval or (0.0, 1.0)
     return {
         "version": 2,
         "status": "success" if summary.complete and summary.cases else "cancelled",
@@ -144,8 +143,10 @@ def _header(manifest: Manifest, summary: Summary, models: Sequence[str]) -> dict
             "total_samples": max(summary.attempts, len(manifest.case_ids) * max(1, manifest.repeat)),
             "completed_samples": summary.attempts,
             "scores": [
-                _verdicts(summary),
-                *[_score(name, summary.metrics[name]) for name in summary.metrics],
+                _eval_score(
+                    VERDICT, {"accuracy": summary.pass_rate, "low": low, "high": high}, summary.attempts, 0
+                ),
+                *[_score(name, figures) for name, figures in summary.metrics.items()],
             ],
         },
         "stats": {
@@ -154,12 +155,6 @@ def _header(manifest: Manifest, summary: Summary, models: Sequence[str]) -> dict
             "model_usage": {model: _usage(summary.usage, summary.cost)},
         },
     }
-
-
-def _verdicts(summary: Summary) -> dict[str, Any]:
-    low, high = summary.pass_rate_interval or (0.0, 1.0)
-    figures = {"accuracy": summary.pass_rate, "low": low, "high": high}
-    return _eval_score(VERDICT, figures, summary.attempts, 0)
 
 
 def _score(name: str, figures: dict[str, float]) -> dict[str, Any]:

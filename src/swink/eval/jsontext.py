@@ -6,7 +6,7 @@ from bisect import bisect_right
 from math import isfinite
 from typing import Any
 
-from swink.eval.lines import DEEPEST, LONGEST_NUMBER, Lined, Unreadable, twice
+from swink.eval.linenumbers import DEEPEST, LONGEST_NUMBER, Lined, Unreadable, twice
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(

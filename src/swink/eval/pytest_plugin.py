@@ -227,7 +227,6 @@ class EvalItem(pytest.Item):
     case: Any
 
     def runtest(self) -> None:
-        """Try the case."""
         from msgspec.structs import replace
 
         from swink.eval.checking import passed_or_raise

@@ -12,7 +12,7 @@ import msgspec
 
 from swink.errors import said
 from swink.eval.case import Case, Suite
-from swink.eval.lines import Lined, Unreadable
+from swink.eval.linenumbers import Lined, Unreadable
 from swink.system.loading import look_in
 
 _SUITE = ("name", "model", "system_prompt", "tools", "agent", "judges", "cassette")
@@ -73,7 +73,7 @@ def _given(path: Path) -> dict[str, Any]:
     except Unreadable:
         raise
     except (Exception, SystemExit) as error:
-        # Importing runs somebody else's code, which may fail in any way.
+        # Importing runs the user's code, which may fail in any way.
         raise Unreadable(_line_in(path, error), f"{type(error).__name__}: {said(error)}") from error
     names = {
         name: value for name, value in vars(module).items() if name in _SUITE and not inspect.ismodule(value)

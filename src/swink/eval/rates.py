@@ -10,7 +10,7 @@ from swink.messages import ModelSpec
 from swink.stream import AssistantMessageEvent, Error, LlmContext, StreamFn, StreamOptions
 from swink.stream.watch import in_line
 from swink.stream.wrappers.traits import copy_traits
-from swink.system.aio import closing
+from swink.system.aio import closing, resolve
 
 _PAUSE = 1.0
 """Seconds for which nobody asks a provider that is too busy and does not say for how long."""
@@ -36,8 +36,8 @@ class RequestPace:
         self._closed[provider] = max(self._closed.get(provider, -inf), time.monotonic() + seconds)
 
 
-Reserve = Callable[[str], Awaitable[float]]
-Hold = Callable[[str, float], Awaitable[None]]
+Reserve = Callable[[str], float | Awaitable[float]]
+Hold = Callable[[str, float], Awaitable[None] | None]
 
 
 class Rates:
@@ -53,7 +53,7 @@ class Rates:
         async def stream(
             model: ModelSpec, context: LlmContext, options: StreamOptions
         ) -> AsyncIterator[AssistantMessageEvent]:
-            if (delay := await self._reserve(model.provider)) > 0:
+            if (delay := await resolve(self._reserve(model.provider))) > 0:
                 with in_line():
                     await asyncio.sleep(delay)
             try:
@@ -70,17 +70,10 @@ class Rates:
 
     async def _note(self, provider: str, error: Exception) -> None:
         if isinstance(error, ModelThrottled):
-            await self._hold(provider, error.retry_after or _PAUSE)
+            await resolve(self._hold(provider, error.retry_after or _PAUSE))
 
 
 def local_rates(per_minute: float | None = None) -> Rates:
     """Rates for the attempts of this process."""
-    turnstile = RequestPace(per_minute)
-
-    async def reserve(provider: str) -> float:
-        return turnstile.reserve(provider)
-
-    async def hold(provider: str, seconds: float) -> None:
-        turnstile.hold(provider, seconds)
-
-    return Rates(reserve, hold)
+    pace = RequestPace(per_minute)
+    return Rates(pace.reserve, pace.hold)

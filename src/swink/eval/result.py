@@ -1,11 +1,10 @@
-"""Results: one attempt at one case, which is one line of results.jsonl."""
+"""Results: the scores of an attempt, the attempt as a line of results.jsonl, the run, and its summary."""
 
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from swink.eval.case import Place
-from swink.eval.score import Metric
+from swink.eval.case import SourceLine
 from swink.eval.statistics import Interval
 from swink.eval.trajectory import TakenCall, TakenTurn
 from swink.messages import Message, Usage
@@ -13,6 +12,37 @@ from swink.messages import Message, Usage
 ErrorSource = Literal["factory", "provider", "agent", "timeout", "harness"]
 """Who is to blame: the factory raised, the provider failed after its retries, the agent's own code raised,
 the case took too long, or we failed."""
+
+
+class Score(Struct, frozen=True):
+    """A value in [0, 1], why, and the least that passes; without a threshold the scorer's own counts."""
+
+    value: float
+    why: str = ""
+    threshold: float | None = None
+
+
+class JudgeVerdict(Struct, frozen=True):
+    """What one judge of a panel said."""
+
+    judge: str
+    value: float
+    why: str = ""
+
+
+class Metric(Struct, frozen=True):
+    """The score of one scorer for one attempt; a scorer that failed has an `error`, 0, and is no pass."""
+
+    name: str
+    value: float
+    threshold: float
+    passed: bool
+    why: str = ""
+    error: str | None = None
+    cost: float | None = 0.0
+    """What its judges cost; None: unknown."""
+    verdicts: tuple[JudgeVerdict, ...] = ()
+    """What each of its judges said."""
 
 
 class CaseResult(Struct, frozen=True, kw_only=True):
@@ -48,7 +78,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     tools: tuple[dict[str, Any], ...] = ()
     """What the agent was offered: name, description and parameters of each tool."""
-    place: Place | None = None
+    place: SourceLine | None = None
     """Where the case stands."""
 
 
@@ -69,7 +99,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class RunSummary(Struct, frozen=True, kw_only=True):
     """summary.json. With repeats, a case has passed if every attempt did.
 
     `pass_rate` is the mean over cases of the attempts that passed; `cases` = `passed` + `failed` + `errors`.

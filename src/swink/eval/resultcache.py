@@ -18,7 +18,7 @@ import swink
 from swink import Agent
 from swink.eval.case import Case
 from swink.eval.result import CaseResult
-from swink.eval.wholefile import write_whole
+from swink.eval.resultfile import write_whole
 from swink.messages.jsondata import decode, encode
 from swink.tools import Tool
 
@@ -26,7 +26,7 @@ log = logging.getLogger("swink.eval")
 
 
 class ResultCache:
-    """A directory of results."""
+    """A directory with a file for each result, named by the digest of what led to it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

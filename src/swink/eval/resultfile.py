@@ -7,14 +7,17 @@ later one counts: an attempt that failed for its provider is made again by a res
 says what the run is about.
 """
 
+import hashlib
+import hmac
 import logging
 import os
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, overload
+from typing import Any, BinaryIO, TypeVar, overload
 
 import msgspec
 from msgspec import Struct
@@ -22,13 +25,12 @@ from msgspec.structs import replace
 
 from swink.errors import AgentError, MisuseError
 from swink.eval.result import CaseResult, ErrorSource, Manifest
-from swink.eval.seal import seal
-from swink.eval.wholefile import write_whole
 from swink.messages.jsondata import decode_with, encode
 from swink.policies.chain import START, Head, head_of, sealed
 from swink.system import filelock
 
 log = logging.getLogger("swink.eval")
+T = TypeVar("T")
 
 RESULTS, MANIFEST = "results.jsonl", "run.json"
 Attempt = tuple[str, int]
@@ -45,7 +47,7 @@ class OtherRun(BadResults, MisuseError):
     """The directory has the results of another run."""
 
 
-class Entry(Struct, frozen=True):
+class ResultLine(Struct, frozen=True):
     """Where the line of an attempt is, and what of it is needed again and again."""
 
     case_id: str
@@ -66,13 +68,12 @@ class Results(Sequence[CaseResult]):
     `problems` names the lines that cannot be read.
     """
 
-    def __init__(self, path: Path, entries: Sequence[Entry], problems: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, entries: Sequence[ResultLine], problems: Sequence[str] = ()) -> None:
         self.path = path
         self.entries = tuple(entries)
         self.problems = tuple(problems)
 
-    def in_order(self, key: Callable[[Entry], Any]) -> "Results":
-        """The same results, sorted."""
+    def in_order(self, key: Callable[[ResultLine], Any]) -> "Results":
         return Results(self.path, sorted(self.entries, key=key), self.problems)
 
     def __len__(self) -> int:
@@ -142,7 +143,7 @@ class ResultFile:
             with suppress(OSError):
                 os.ftruncate(self._file.fileno(), self._end)
             raise
-        entry = Entry(
+        entry = ResultLine(
             result.case_id, result.repeat, result.passed, result.error_source, result.error, result.cost,
             result.started, result.duration, self._end, len(line),
         )  # fmt: skip
@@ -216,18 +217,64 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 def read_manifest(directory: str | Path) -> Manifest | None:
     """What run.json says; None if there is none."""
-    path = Path(directory) / MANIFEST
+    return read_beside(Path(directory) / MANIFEST, Manifest)
+
+
+def read_beside(path: Path, kind: type[T], advice: str = "") -> T | None:
+    """A value from a JSON file beside the results; None if there is no such file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
-        raise BadResults(f"{path} cannot be read: {error}") from error
+        raise BadResults(f"{path} cannot be read: {error}{advice}") from error
 
 
-def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, Entry], list[str], Head, int]:
+def seal(head: Head, manifest: Path, key: str | bytes | None = None) -> dict[str, Any]:
+    """What summary.json keeps of the files beside it."""
+    kept = msgspec.to_builtins(head) | {"run": digest(manifest)}
+    return kept if key is None else kept | {"seal": signature(kept, key)}
+
+
+def digest(path: Path) -> str | None:
+    """SHA-256 of a file; None if it is not there."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def signature(kept: dict[str, Any], key: str | bytes) -> str:
+    """HMAC-SHA-256 over number and hash of the newest line and the digest of run.json."""
+    key = key.encode() if isinstance(key, str) else key
+    said = f"{kept.get('records')} {kept.get('hash')} {kept.get('run')}"
+    return hmac.new(key, said.encode(), hashlib.sha256).hexdigest()
+
+
+@contextmanager
+def whole_file(path: Path) -> Generator[BinaryIO, None, None]:
+    """A file to write to, which takes its place when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, ResultLine], list[str], Head, int]:
     """The attempts of a file, lines that cannot be read, the newest head, and the end of the last line."""
-    entries: dict[Attempt, Entry] = {}
+    entries: dict[Attempt, ResultLine] = {}
     problems: list[str] = []
     head, end = START, 0
     file.seek(0)
@@ -247,7 +294,7 @@ def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, Entry], list[str], 
     return entries, problems, head, end
 
 
-def _read(file: BinaryIO, entry: Entry) -> CaseResult:
+def _read(file: BinaryIO, entry: ResultLine) -> CaseResult:
     file.seek(entry.offset)
     try:
         return decode_with(_results, file.read(entry.length))
@@ -255,5 +302,5 @@ def _read(file: BinaryIO, entry: Entry) -> CaseResult:
         raise BadResults(f"the result of case {entry.case_id!r} cannot be read: {error}") from error
 
 
-_entries = msgspec.json.Decoder(Entry)
+_entries = msgspec.json.Decoder(ResultLine)
 _results: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(CaseResult)

@@ -14,12 +14,12 @@ from swink.agent.config import Model
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.errors import InvalidInput
 from swink.eval.attempt import Factory, Plan
+from swink.eval.budgets import RunBudget
 from swink.eval.case import Case, Suite
 from swink.eval.engines import ENGINES, EngineName, run_attempts
 from swink.eval.evalrun import EvalRun, busy
 from swink.eval.factories import suite_factory
-from swink.eval.limits import RunBudget
-from swink.eval.progress import Progress, Tally, cost_of
+from swink.eval.progressbar import Progress, Tally, cost_of
 from swink.eval.result import CaseResult, Manifest
 from swink.eval.resultfile import Attempt, OtherRun, ResultFile, read_manifest, write_manifest
 from swink.eval.savedrun import SUMMARY
@@ -65,55 +65,31 @@ async def evaluate(
     chain of results cannot be written anew by who does not have it. `name`, `agent` and `arguments` are noted
     in run.json.
     """
-    suite = cases if isinstance(cases, Suite) else None
     listed = _checked(cases)
-    make = factory or (suite_factory(suite, None if model is None else str(model)) if suite else None)
-    if make is None:
+    if factory is None and not isinstance(cases, Suite):
         raise InvalidInput(
             "there is no factory: pass a function from a Case to an Agent, or a Suite of cases"
         )
-    check_word("engine", engine, ENGINES)
-    for what, number in (("repeat", repeat), ("concurrency", concurrency)):
-        if type(number) is not int or number < 1:
-            raise InvalidInput(f"{what} is {number!r}; pass a whole number from 1 on")
-    for what, limit in (("budget", budget), ("timeout", timeout), ("rate_limit", rate_limit)):
-        if limit is not None:
-            check_positive(what, limit)
+    suite = cases if isinstance(cases, Suite) else Suite(name="", cases=listed)
+    chosen = None if model is None else str(model)
+    _check_numbers(engine, repeat, concurrency, budget=budget, timeout=timeout, rate_limit=rate_limit)
     if resume and output is not None and (before := await in_thread(read_manifest, output)) is not None:
         repeat = max(repeat, before.repeat)  # with fewer, results would be no part of their run
-    manifest = Manifest(
-        name=name or (suite.name if suite else ""),
-        started=time.time(),
-        version=swink.__version__,
-        agent=agent or (suite.agent if suite and suite.agent else ""),
-        model=None if model is None else str(model),
-        repeat=repeat,
-        concurrency=concurrency,
-        engine=engine,
-        case_ids=tuple([case.id for case in listed]),
-        digest=_digest(listed),
-        arguments=redact_value(dict(arguments or {})),
-    )
-    purse = RunBudget(budget) if budget is not None else None
+    manifest = _manifest(suite, name, agent, chosen, repeat, concurrency, engine, arguments)
+    run_budget = RunBudget(budget) if budget is not None else None
     plan = Plan(
-        factory=make,
+        factory=factory or suite_factory(suite, chosen),
         scorers=_scorers(scorers or ()),
-        judges=judges or (suite.judges if suite else ()),
+        judges=judges or suite.judges,
         model=model,
         timeout=timeout,
         retry=retry,
         cache=None if cache is None else Path(cache),
-        policies=() if purse is None else (purse,),
+        policies=() if run_budget is None else (run_budget,),
     )
     attempts = [(case, number) for number in range(repeat) for case in listed]
-    secret = key.encode() if isinstance(key, str) else key
-    record = await _open(output, manifest, resume, secret)
-    try:
-        evaluation = _Evaluation(plan, manifest, attempts, record, purse, progress)
-        with span("eval run", {"swink.eval.suite": manifest.name, "swink.eval.attempts": len(attempts)}):
-            return await evaluation.run(engine, rate_limit)
-    finally:
-        await call_to_end(Serial(), record.close)
+    results = await _open(output, manifest, resume, key.encode() if isinstance(key, str) else key)
+    return await _Evaluation(plan, manifest, attempts, results, run_budget, progress).run(engine, rate_limit)
 
 
 class _Evaluation:
@@ -124,15 +100,15 @@ class _Evaluation:
         plan: Plan,
         manifest: Manifest,
         attempts: Sequence[tuple[Case, int]],
-        record: "Record",
-        purse: RunBudget | None,
+        kept: "KeptResults",
+        budget: RunBudget | None,
         progress: Callable[[Progress], object] | None,
     ) -> None:
         self.plan = plan
         self.manifest = manifest
         self.attempts = attempts
-        self.record = record
-        self.purse = purse
+        self.kept = kept
+        self.budget = budget
         self.progress = progress
         self.tally = Tally(len(attempts))
         self.stopped: str | None = None
@@ -140,7 +116,15 @@ class _Evaluation:
         self._serial = Serial()
 
     async def run(self, engine: EngineName, rate_limit: float | None) -> EvalRun:
-        """Make the attempts that are missing."""
+        """Make the attempts that are missing, and close the file of results."""
+        attributes = {"swink.eval.suite": self.manifest.name, "swink.eval.attempts": len(self.attempts)}
+        try:
+            with span("eval run", attributes):
+                return await self._run(engine, rate_limit)
+        finally:
+            await call_to_end(Serial(), self.kept.close)
+
+    async def _run(self, engine: EngineName, rate_limit: float | None) -> EvalRun:
         wanted = {(case.id, number) for case, number in self.attempts}
         done = await in_thread(self._take_up, wanted)
         missing = [attempt for attempt in self.attempts if (attempt[0].id, attempt[1]) not in done]
@@ -162,46 +146,45 @@ class _Evaluation:
         """The attempts that need not be made again."""
         done: set[Attempt] = set()
         spans: list[tuple[float, float]] = []
-        for result in self.record.results():
+        for result in self.kept.results():
             if (result.case_id, result.repeat) in wanted and result.error_source != "provider":
                 done.add((result.case_id, result.repeat))
-                self.tally.take_up(result)
+                self.tally.add(result, is_resumed=True)
                 spans.append((result.started, result.duration))
-                if self.purse is not None:
-                    self.purse.add(cost_of(result) or 0.0)
+                if self.budget is not None:
+                    self.budget.add(cost_of(result) or 0.0)
         self._before = busy(spans)
         return done
 
     def _next(self, missing: Sequence[tuple[Case, int]]) -> Iterator[tuple[Case, int]]:
         for attempt in missing:
-            if self.purse is not None and self.purse.is_spent:
-                self.stopped = self.purse.reason
+            if self.budget is not None and self.budget.is_spent:
+                self.stopped = self.budget.reason
                 return
             yield attempt
 
     async def _keep(self, result: CaseResult) -> None:
         """Write a result down; one that the end of the money cut short is none."""
-        if self.purse is not None:
-            if result.reason == self.purse.reason:
-                self.stopped = self.purse.reason
+        if self.budget is not None:
+            if result.reason == self.budget.reason:
+                self.stopped = self.budget.reason
                 return
             # The policy has counted what the agent spent, unless it worked elsewhere or not at all.
             is_counted = self.manifest.engine == "local" and not result.cached
-            self.purse.add((cost_of(result) or 0.0) - ((result.cost or 0.0) if is_counted else 0.0))
-        await self._serial.call(self.record.append, result)
+            self.budget.add((cost_of(result) or 0.0) - ((result.cost or 0.0) if is_counted else 0.0))
+        await self._serial.call(self.kept.append, result)
         shown = self.tally.add(result)
         if self.progress is not None:
             self.progress(shown)
 
     def _ended(self) -> EvalRun:
         order = [(case.id, number) for case, number in self.attempts]
-        record = self.record
         run = EvalRun(
             self.manifest,
-            record.results(order),
+            self.kept.results(order),
             duration=self._before + self.tally.elapsed,
-            directory=record.directory,
-            head=record.seal(),
+            directory=self.kept.directory,
+            head=self.kept.seal(),
             stopped=self.stopped,
         )
         run.write_summary()
@@ -222,6 +205,44 @@ def _checked(cases: Suite | Sequence[Case]) -> tuple[Case, ...]:
     return listed
 
 
+def _check_numbers(engine: str, repeat: int, concurrency: int, **limits: float | None) -> None:
+    check_word("engine", engine, ENGINES)
+    for what, number in (("repeat", repeat), ("concurrency", concurrency)):
+        if type(number) is not int or number < 1:
+            raise InvalidInput(f"{what} is {number!r}; pass a whole number from 1 on")
+    for what, limit in limits.items():
+        if limit is not None:
+            check_positive(what, limit)
+
+
+def _manifest(
+    suite: Suite,
+    name: str,
+    agent: str,
+    model: str | None,
+    repeat: int,
+    concurrency: int,
+    engine: str,
+    arguments: Mapping[str, Any] | None,
+) -> Manifest:
+    digest = hashlib.sha256()
+    for case in suite.cases:  # wherever their file is
+        digest.update(encode(replace(case, place=None, workspace=None)) + b"\n")
+    return Manifest(
+        name=name or suite.name,
+        started=time.time(),
+        version=swink.__version__,
+        agent=agent or suite.agent or "",
+        model=model,
+        repeat=repeat,
+        concurrency=concurrency,
+        engine=engine,
+        case_ids=tuple([case.id for case in suite.cases]),
+        digest=digest.hexdigest(),
+        arguments=redact_value(dict(arguments or {})),
+    )
+
+
 def _scorers(given: Sequence[Any]) -> tuple[Any, ...]:
     """The scorers for every case, each refused now if it is none."""
     for name in given:
@@ -230,19 +251,13 @@ def _scorers(given: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([item if isinstance(item, str) else as_scorer(item) for item in given])
 
 
-def _digest(cases: Sequence[Case]) -> str:
-    """What tells other cases apart from these, wherever their file is."""
-    digest = hashlib.sha256()
-    for case in cases:
-        digest.update(encode(replace(case, place=None, workspace=None)) + b"\n")
-    return digest.hexdigest()
-
-
-async def _open(output: str | Path | None, manifest: Manifest, resume: bool, key: bytes | None) -> "Record":
+async def _open(
+    output: str | Path | None, manifest: Manifest, resume: bool, key: bytes | None
+) -> "KeptResults":
     if output is None:
         if resume:
             raise InvalidInput("resume= continues the run in output=: name its directory")
-        return Memory()
+        return ResultsInMemory()
     return await in_thread(_open_file, Path(output), manifest, resume, key)
 
 
@@ -266,8 +281,8 @@ def _open_file(directory: Path, manifest: Manifest, resume: bool, key: bytes | N
     return file
 
 
-class Memory:
-    """Results that are kept nowhere else."""
+class ResultsInMemory:
+    """Results that are written to no file; otherwise like `ResultFile`."""
 
     directory: Path | None = None
 
@@ -275,18 +290,13 @@ class Memory:
         self._results: dict[Attempt, CaseResult] = {}
 
     def append(self, result: CaseResult) -> None:
-        """Keep a result."""
         self._results[result.case_id, result.repeat] = result
 
     def results(self, order: Sequence[Attempt] | None = None) -> Sequence[CaseResult]:
-        """Those there are, in that order."""
         return [self._results[attempt] for attempt in order or () if attempt in self._results]
 
-    def seal(self) -> None:
-        """There is nothing to seal."""
-
-    def close(self) -> None:
-        """There is nothing to close."""
+    def seal(self) -> None: ...
+    def close(self) -> None: ...
 
 
-Record = ResultFile | Memory
+KeptResults = ResultFile | ResultsInMemory

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from swink.eval.result import CaseResult, Manifest, Summary
-from swink.eval.resultfile import BadResults, load_results, read_manifest
+from swink.eval.result import CaseResult, Manifest, RunSummary
+from swink.eval.resultfile import load_results, read_beside, read_manifest
 from swink.eval.summary import Attempts, by_case, missing
 
 SUMMARY = "summary.json"
@@ -18,14 +17,13 @@ class SavedRun(Struct, frozen=True):
     directory: str
     cases: Attempts
     manifest: Manifest | None
-    summary: Summary | None
+    summary: RunSummary | None
     """As it was written; figures are made anew of the attempts."""
     problems: tuple[str, ...]
     """Lines that cannot be read."""
 
     @property
     def attempts(self) -> list[CaseResult]:
-        """All attempts."""
         return [attempt for tried in self.cases.values() for attempt in tried]
 
     @property
@@ -55,12 +53,6 @@ def read_run(directory: str | Path) -> SavedRun:
     )
 
 
-def read_summary(directory: str | Path) -> Summary | None:
+def read_summary(directory: str | Path) -> RunSummary | None:
     """What summary.json says; None if there is none."""
-    path = Path(directory) / SUMMARY
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Summary)
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
-        raise BadResults(f"{path} cannot be read: {error}; `swink eval report` writes it anew") from error
+    return read_beside(Path(directory) / SUMMARY, RunSummary, "; `swink eval report` writes it anew")

@@ -12,7 +12,7 @@ from swink.eval.casefile import load_suite
 from swink.eval.caseschema import SCHEMA_FILE
 from swink.eval.cassettes import recording
 from swink.eval.runner import evaluate
-from swink.eval.starter.tools import weather
+from swink.eval.starter.weather import weather
 from swink.messages import ModelSpec, ToolCall, Usage, UserMessage
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 from swink.system.threads import run_to_end
@@ -22,7 +22,7 @@ _STARTER = Path(__file__).with_name("starter")
 _FILES = {
     "README.md": _STARTER / "README.md",
     "cases.yaml": _STARTER / "cases.yaml",
-    "tools.py": _STARTER / "tools.py",
+    "tools.py": _STARTER / "weather.py",
     "cases.schema.json": SCHEMA_FILE,
     ".github/workflows/eval.yml": _STARTER / "eval.yml",
 }

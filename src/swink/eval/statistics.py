@@ -93,7 +93,7 @@ def bootstrap(
     figure = _quick_mean if statistic is mean else statistic
     drawn = sorted(figure(random.choices(values, k=size)) for _ in range(_RESAMPLES))
     tail = (1 - confidence) / 2
-    return _percentile(drawn, tail), _percentile(drawn, 1 - tail)
+    return percentile(drawn, tail), percentile(drawn, 1 - tail)
 
 
 def difference_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
@@ -210,8 +210,8 @@ def _quick_mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Between two values the line that joins them counts."""
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value below which that share of ordered values lies, interpolated between two of them."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from swink.eval.result import CaseResult, Manifest, Summary
+from swink.eval.result import CaseResult, Manifest, RunSummary
 from swink.eval.statistics import deviation, interval, mean, pass_at_k, pass_hat_k
 from swink.messages.modelspec import Usage
 from swink.policies.chain import Head
@@ -28,7 +28,7 @@ def summarise(
     manifest: Manifest | None = None,
     duration: float = 0.0,
     head: Head | dict[str, Any] | None = None,
-) -> Summary:
+) -> RunSummary:
     """What the attempts come to; with a manifest also whether any are missing."""
     cases = by_case(results)
     attempts = [attempt for tried in cases.values() for attempt in tried]
@@ -41,7 +41,7 @@ def summarise(
     usage = Usage()
     for attempt in attempts:
         usage += attempt.usage
-    return Summary(
+    return RunSummary(
         cases=len(cases),
         passed=states.count("passed"),
         failed=states.count("failed"),

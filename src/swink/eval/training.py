@@ -11,7 +11,7 @@ reason. Thinking is left out: it is the provider's own. The same conversation is
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from swink.errors import AgentError
 from swink.eval.result import CaseResult
-from swink.eval.resultfile import open_results
-from swink.eval.wholefile import whole_file
+from swink.eval.resultfile import open_results, whole_file
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -33,7 +32,7 @@ from swink.messages import (
     ToolResultMessage,
 )
 from swink.messages.checks import check_word
-from swink.messages.redact import redact_text, redact_value
+from swink.messages.redact import redact_text, redact_texts, redact_value
 from swink.providers.chat.conversation import ChatConversation
 from swink.providers.chat.dialect import Dialect
 from swink.providers.convert import paired_messages
@@ -77,7 +76,7 @@ def training_example(result: CaseResult, format: TrainingFormat = "openai") -> d
     """The conversation of one attempt in a format; an `AgentError` says why it cannot be written whole."""
     messages = _whole(result)
     system = redact_text(result.system_prompt)
-    tools = [{"type": "function", "function": _without_secrets(tool)} for tool in result.tools]
+    tools = [{"type": "function", "function": redact_texts(tool)} for tool in result.tools]
     match format:
         case "openai":
             chat = ChatConversation(_MODEL, _DIALECT)
@@ -202,19 +201,6 @@ def _observation(results: Sequence[ToolResultMessage]) -> str:
     if len(results) == 1:
         return texts[0]
     return _text([{"name": one.tool_name, "content": text} for one, text in zip(results, texts, strict=True)])
-
-
-def _without_secrets(data: Any) -> Any:
-    """A tool's definition without what looks like a key; a parameter named `password` is none."""
-    match data:
-        case str():
-            return redact_text(data)
-        case Mapping():
-            return {key: _without_secrets(item) for key, item in cast("Mapping[str, Any]", data).items()}
-        case list() | tuple():
-            return [_without_secrets(item) for item in cast("Sequence[Any]", data)]
-        case _:
-            return data
 
 
 def _text(data: Any) -> str:

@@ -2,7 +2,7 @@
 
 results.jsonl is a hash chain over every line, and so over every turn, usage, response and stop reason. Its
 head, which summary.json keeps together with a digest of run.json, shows lines that were cut off at the end.
-Somebody who changes all the files so that they agree is found out only if the run was written with a key.
+If all the files are changed so that they agree, only a key that the run was written with shows it.
 """
 
 import hmac
@@ -12,10 +12,17 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from swink.eval.result import Manifest, Summary
-from swink.eval.resultfile import MANIFEST, RESULTS, BadResults, load_results, read_manifest
+from swink.eval.result import Manifest, RunSummary
+from swink.eval.resultfile import (
+    MANIFEST,
+    RESULTS,
+    BadResults,
+    digest,
+    load_results,
+    read_manifest,
+    signature,
+)
 from swink.eval.savedrun import SUMMARY, read_summary
-from swink.eval.seal import digest, signature
 from swink.eval.summary import summarise
 from swink.policies import chain
 from swink.policies.chain import Head
@@ -44,7 +51,7 @@ def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResul
     directory = Path(directory)
     results, _ = load_results(directory)
     problems, notes = list(results.problems), list[str]()
-    summary: Summary | None = None
+    summary: RunSummary | None = None
     manifest: Manifest | None = None
     try:
         manifest = read_manifest(directory)
@@ -95,7 +102,7 @@ def _sealed(directory: Path, head: dict[str, Any], key: str | bytes | None) -> l
     return problems
 
 
-def _figures(written: Summary, computed: Summary) -> list[str]:
+def _figures(written: RunSummary, computed: RunSummary) -> list[str]:
     """Where summary.json does not say what the results come to."""
     ours, theirs = msgspec.to_builtins(computed), msgspec.to_builtins(written)
     return [

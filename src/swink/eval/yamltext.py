@@ -8,7 +8,7 @@ import re
 from math import isfinite
 from typing import Any, cast
 
-from swink.eval.lines import DEEPEST, LONGEST_NUMBER, Lined, Unreadable, twice
+from swink.eval.linenumbers import DEEPEST, LONGEST_NUMBER, Lined, Unreadable, twice
 from swink.system.extras import install_command
 
 _MOST_REPEATED = 1_000_000

@@ -4,8 +4,8 @@ from swink.memory.backend import Backend as Backend
 from swink.memory.backend import Check as Check
 from swink.memory.backend import Hit as Hit
 from swink.memory.backend import Loss as Loss
-from swink.memory.backend import Query as Query
 from swink.memory.backend import Repair as Repair
+from swink.memory.backend import SearchQuery as SearchQuery
 from swink.memory.backend import Stored as Stored
 from swink.memory.checkpoints import Checkpoints as Checkpoints
 from swink.memory.checkpoints import FileCheckpoints as FileCheckpoints
@@ -16,6 +16,8 @@ from swink.memory.checkpoints import SyncCheckpoints as SyncCheckpoints
 from swink.memory.exports import EXPORT_FORMATS as EXPORT_FORMATS
 from swink.memory.exports import export as export
 from swink.memory.exports import read_export as read_export
+from swink.memory.families import Branch as Branch
+from swink.memory.families import family as family
 from swink.memory.inmemory import MemoryStore as MemoryStore
 from swink.memory.jsonl import JsonlStore as JsonlStore
 from swink.memory.jsonl import sessions_dir as sessions_dir
@@ -25,12 +27,10 @@ from swink.memory.notes import Note as Note
 from swink.memory.notes import Notes as Notes
 from swink.memory.notes import NotesError as NotesError
 from swink.memory.postgres import PostgresStore as PostgresStore
-from swink.memory.results import read_result as read_result
 from swink.memory.session import Session as Session
 from swink.memory.session import SyncSession as SyncSession
 from swink.memory.sqlite import SqliteStore as SqliteStore
 from swink.memory.store import Store as Store
 from swink.memory.store import SyncStore as SyncStore
 from swink.memory.tools import memory_tools as memory_tools
-from swink.memory.tree import Branch as Branch
-from swink.memory.tree import family as family
+from swink.memory.tools import read_result as read_result

@@ -20,7 +20,7 @@ class Stored(Struct, frozen=True):
     records: Sequence[Record]
 
 
-class Query(Struct, frozen=True, kw_only=True):
+class SearchQuery(Struct, frozen=True, kw_only=True):
     """What is searched for: all the words, or "a phrase"; times are seconds since 1970."""
 
     text: str
@@ -76,7 +76,7 @@ class Repair(Struct, frozen=True):
 
 
 class Backend(Protocol):
-    """Where sessions are kept."""
+    """Storage for sessions: eight blocking calls, from which a `Store` makes the rest."""
 
     def create(self, meta: SessionMeta, records: Sequence[Record] = ()) -> SessionMeta:
         """Begin a session with these records; `SessionConflict` if there is one of that id."""
@@ -97,8 +97,8 @@ class Backend(Protocol):
         """The sessions, the last updated first; what cannot be read is left out, with a warning."""
         ...
 
-    def search(self, query: Query) -> list[Hit]:
-        """Messages, the latest first."""
+    def search(self, query: SearchQuery) -> list[Hit]:
+        """The messages that match, the latest first."""
         ...
 
     def rename(self, id: str, title: str) -> SessionMeta:

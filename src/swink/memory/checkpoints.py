@@ -6,23 +6,27 @@ agent = Agent.restore(await FileCheckpoints("checkpoints", "support-42").newest(
 
 import logging
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
-from swink.memory.checkpointfiles import CheckpointFiles
+from swink.errors import InvalidInput, SessionError, SessionNotFound, SessionUnreadable
+from swink.memory.files import write_new
 from swink.memory.meta import check_id
-from swink.memory.postgresdb import PostgresDatabase
+from swink.memory.postgres import PostgresDatabase
 from swink.memory.sqlbackend import Connection, Database
-from swink.memory.sqlitefile import SqliteFile
+from swink.memory.sqlite import SqliteFile
 from swink.messages.jsondata import decode, encode
 from swink.system.threads import Serial, in_thread
 
 KEPT = 10
 """How many checkpoints of a conversation are kept, unless you say otherwise."""
+_FILE = re.compile(r"(\d{8,})\.json")
 log = logging.getLogger(__name__)
 
 
@@ -140,7 +144,7 @@ class FileCheckpoints(Checkpoints):
     def __init__(
         self, directory: str | os.PathLike[str], name: str = "conversation", *, keep: int = KEPT
     ) -> None:
-        super().__init__(CheckpointFiles(directory), name, keep)
+        super().__init__(_Files(directory), name, keep)
 
 
 class SqliteCheckpoints(Checkpoints):
@@ -186,3 +190,58 @@ class _Tables:
 
     def close(self) -> None:
         self._database.close()
+
+
+class _Files:
+    """DIRECTORY/NAME/NUMBER.json, each written aside, synced, and then given its name."""
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._directory = Path(directory).absolute()
+
+    def put(self, name: str, data: bytes, keep: int) -> None:
+        place = self._directory / name
+        with _explained(place):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            number = max([0, *self._there(name)]) + 1
+            while not write_new(str(self._path(name, number)), data):
+                number += 1  # another process has just saved one
+            for old in sorted(self._there(name))[:-keep]:
+                self._path(name, old).unlink(missing_ok=True)
+
+    def numbers(self, name: str) -> list[tuple[int, float]]:
+        found: list[tuple[int, float]] = []
+        with _explained(self._directory / name):
+            for number in sorted(self._there(name), reverse=True):
+                with suppress(FileNotFoundError):  # it is forgotten at this moment
+                    found.append((number, self._path(name, number).stat().st_mtime))
+        return found
+
+    def get(self, name: str, number: int) -> bytes | None:
+        with _explained(self._directory / name):
+            try:
+                return self._path(name, number).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def close(self) -> None: ...
+
+    def _there(self, name: str) -> list[int]:
+        try:
+            names = os.listdir(self._directory / name)
+        except FileNotFoundError:
+            return []
+        return [int(match[1]) for name in names if (match := _FILE.fullmatch(name))]
+
+    def _path(self, name: str, number: int) -> Path:
+        return self._directory / name / f"{number:08}.json"
+
+
+@contextmanager
+def _explained(place: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SessionError(
+            f"checkpoints in {place}: {error.strerror or error}; make room, or choose another directory. "
+            "What was saved before is still there"
+        ) from error

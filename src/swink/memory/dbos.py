@@ -108,7 +108,7 @@ class DurableAgent:
                 raise InvalidInput(f"no call {min(unknown)!r} waits for approval; pending: {waiting}")
             return session.meta.messages
 
-        # Whoever takes up the run sees by this number whether the prompt is in the session already.
+        # The process that takes up the run sees by this number whether the prompt is in the session already.
         first = await self._dbos.run_step_async({"name": "begin"}, begin)
 
         async def finish() -> dict[str, Any]:
@@ -124,7 +124,7 @@ class DurableAgent:
         agent = await resolve(self._make_agent(session))
         check_type("make_agent()", agent, Agent)
         is_new = prompt is not None and session.meta.messages == first
-        # Calls that somebody approved wait no more once they have begun.
+        # Calls that were approved wait no more once they have begun.
         answers = {id: answer for id, answer in approvals.items() if id in _pending(session)}
         stop_reason, reason = "stop", None
         try:

@@ -10,6 +10,7 @@ from secrets import token_hex
 from swink.errors import SessionError, SessionNotFound
 
 CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOEXEC
 
 
 def write_new(path: str, data: bytes, *, instead: str | None = None) -> bool:
@@ -19,13 +20,9 @@ def write_new(path: str, data: bytes, *, instead: str | None = None) -> bool:
     """
     folder, name = os.path.split(path)
     new = os.path.join(folder, f".{token_hex(4)}.{name}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOEXEC, 0o600)
+    descriptor = os.open(new, _CREATE, 0o600)
     try:
-        try:
-            write(descriptor, data)
-            sync(descriptor)
-        finally:
-            os.close(descriptor)
+        _fill(descriptor, data)
         if instead is None:
             return _given_name(new, path)
         if not _given_name(path, instead, keep=True):
@@ -64,17 +61,14 @@ if sys.platform == "darwin":
         except OSError:  # not every file system knows it
             os.fsync(descriptor)
 
-elif sys.platform == "win32":
-
-    def sync(descriptor: int) -> None:
-        """Make a file durable."""
-        os.fsync(descriptor)
-
 else:
 
     def sync(descriptor: int) -> None:
-        """Make a file durable."""
-        os.fdatasync(descriptor)
+        """Make a file durable, without waiting for its times where the system can tell them apart."""
+        if sys.platform == "win32":
+            os.fsync(descriptor)
+        else:
+            os.fdatasync(descriptor)
 
 
 def sync_directory(directory: str) -> None:
@@ -114,16 +108,14 @@ def _given_name(path: str, name: str, *, keep: bool = False) -> bool:
         if os.path.lexists(name):
             return False
         if keep:
-            _copy(path, name)
+            with open(path, "rb") as file:
+                _fill(os.open(name, _CREATE, 0o600), file.read())
         else:
             os.rename(path, name)
     return True
 
 
-def _copy(path: str, name: str) -> None:
-    with open(path, "rb") as file:
-        data = file.read()
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOEXEC, 0o600)
+def _fill(descriptor: int, data: bytes) -> None:
     try:
         write(descriptor, data)
         sync(descriptor)

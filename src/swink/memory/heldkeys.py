@@ -1,4 +1,4 @@
-"""Keys that swink holds never enter a session, whoever said them: the environment's, stored and sent ones."""
+"""Keys that swink holds never enter a session: those in the environment, stored ones, and those it sent."""
 
 import os
 from collections.abc import Sequence
@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from swink.messages.jsondata import encode
 from swink.messages.records import Record, decode_record, encode_record, encode_records
-from swink.messages.redact import MARK
-from swink.messages.redact.held import LONG, sent_keys
+from swink.messages.redact import LONG_KEY, MARK, sent_keys
 from swink.models.keys.accounts import ACCOUNTS
 from swink.models.keys.store import known_keys
 
@@ -33,7 +32,7 @@ def without_keys(records: Sequence[Record], named: Sequence[str] = ()) -> Sequen
 @lru_cache(16)
 def _as_json(keys: tuple[str, ...]) -> list[bytes]:
     """The keys as they stand in JSON, the longest first."""
-    found = {encode(key)[1:-1] for key in keys if len(key) >= LONG}
+    found = {encode(key)[1:-1] for key in keys if len(key) >= LONG_KEY}
     return sorted(found, key=len, reverse=True)
 
 

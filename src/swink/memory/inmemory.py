@@ -6,7 +6,7 @@ from threading import Lock
 from msgspec.structs import replace
 
 from swink.errors import SessionConflict, SessionNotFound
-from swink.memory.backend import Hit, Query, Stored
+from swink.memory.backend import Hit, SearchQuery, Stored
 from swink.memory.meta import SessionMeta, grown
 from swink.memory.searching import search_all
 from swink.memory.store import Store
@@ -53,7 +53,7 @@ class _Backend:
         metas = [meta for meta in metas if directory is None or meta.directory == directory]
         return sorted(metas, key=lambda meta: meta.updated, reverse=True)[:limit]
 
-    def search(self, query: Query) -> list[Hit]:
+    def search(self, query: SearchQuery) -> list[Hit]:
         return search_all(self, query)
 
     def rename(self, id: str, title: str) -> SessionMeta:

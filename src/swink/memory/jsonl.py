@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
-from swink.memory.backend import Check, Hit, Query, Repair, Stored
+from swink.memory.backend import Check, Hit, Repair, SearchQuery, Stored
 from swink.memory.files import CLOEXEC, beside, explained, explanation, sync, write, write_new
-from swink.memory.jsonlfile import Contents, Identity, header, last_meta, rewritten, scan, transaction
+from swink.memory.jsonlfile import Identity, ScannedSession, header, last_meta, rewritten, scan, transaction
 from swink.memory.meta import VERSION, SessionMeta, grown
 from swink.memory.searching import hit_of, phrases_of, search_all
 from swink.memory.store import Store
@@ -63,7 +63,7 @@ def sessions_dir() -> Path:
 
 
 class _Known(Struct, frozen=True):
-    """What is known of a file, until somebody else writes to it."""
+    """What is known of a file, until another process writes to it."""
 
     identity: Identity
     meta: SessionMeta
@@ -93,13 +93,11 @@ class JsonlBackend:
         return meta
 
     def read(self, id: str) -> Stored:
-        """All of a session."""
         with self._opened(id) as file:
             contents, _ = self._scanned(id, file.fileno())
         return Stored(contents.meta, contents.records)
 
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
-        """Add a transaction."""
         with self._held(id) as file:
             known = self._know(id, file)
             if known.meta.sequence != after:
@@ -110,13 +108,11 @@ class JsonlBackend:
             return self._add(file, known, grown(known.meta, records), records, durable)
 
     def metas(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
-        """The sessions, the last updated first."""
         metas = [meta for meta in map(self._meta_of, self._ids()) if meta is not None]
         metas = [meta for meta in metas if directory is None or meta.directory == directory]
         return sorted(metas, key=lambda meta: meta.updated, reverse=True)[:limit]
 
-    def search(self, query: Query) -> list[Hit]:
-        """Messages, the latest first."""
+    def search(self, query: SearchQuery) -> list[Hit]:
         phrases = phrases_of(query.text)
         if not phrases:
             return []
@@ -142,7 +138,6 @@ class JsonlBackend:
             return self._add(file, known, meta, (), True)
 
     def delete(self, id: str) -> None:
-        """Remove the file."""
         with self._held(id), explained(f"session {id} cannot be deleted"):
             os.unlink(self._path(id))
             self._known.pop(id, None)
@@ -151,7 +146,6 @@ class JsonlBackend:
         """Nothing is held open between calls."""
 
     def check(self, id: str | None = None) -> list[Check]:
-        """What is damaged in a session, or in any."""
         return [self._checked(each) for each in ([id] if id is not None else sorted(self._ids()))]
 
     def repair(self, id: str) -> Repair:
@@ -220,13 +214,13 @@ class JsonlBackend:
     def _held(self, id: str, flags: int = os.O_RDWR | os.O_APPEND) -> "_Held":
         return _Held(id, self._path(id), flags | CLOEXEC)
 
-    def _scanned(self, id: str, descriptor: int) -> tuple[Contents, _Known]:
+    def _scanned(self, id: str, descriptor: int) -> tuple[ScannedSession, _Known]:
         """What is in the file; what is known of it is remembered."""
         identity = _identity(os.fstat(descriptor))
         data = _all_of(descriptor)
         contents = scan(data, self._path(id))
         if contents.meta.id != id:
-            contents.meta = replace(contents.meta, id=id)  # somebody has copied the file
+            contents.meta = replace(contents.meta, id=id)  # the file was copied
         known = _Known(identity, contents.meta, data.endswith(b"\n"))
         self._remember(known)
         return contents, known
@@ -290,7 +284,7 @@ class _Held:
     def __enter__(self) -> "_Held":
         try:
             while not self._take():
-                pass  # whoever had it has put another one in its place
+                pass  # its last holder has put another file in its place
         except TimeoutError as error:
             raise SessionBusy(
                 f"session {self._id} was locked by another program for {LOCKED_FOR:g} s;"
@@ -343,7 +337,7 @@ def _make_directory(directory: Path) -> None:
 
 
 def _sweep(entry: os.DirEntry[str]) -> None:
-    """Remove what somebody who was killed has left of a new file."""
+    """Remove what a killed process has left of a new file."""
     with suppress(OSError):
         if entry.stat().st_mtime < time.time() - _LEFT_FOR:
             os.unlink(entry)

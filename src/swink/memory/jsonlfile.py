@@ -7,7 +7,7 @@
 
 `tx` is the session's sequence number after it. A transaction counts if its begin and its commit are there and
 nothing between them was changed: `crc` is the CRC-32 of its bytes from the begin to the comma before "crc".
-Whoever edits one by hand removes its crc.
+To edit one by hand, remove its crc.
 """
 
 import zlib
@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from swink.errors import AgentError, SessionUnreadable
 from swink.memory.backend import Loss
-from swink.memory.meta import VERSION, SessionMeta
-from swink.memory.migrations import check_version, migrated
+from swink.memory.meta import VERSION, SessionMeta, check_version, migrated
 from swink.messages.jsondata import decode, decode_with, encode
 from swink.messages.records import Record, UnknownRecord, decode_record, decode_records, encode_records
 
@@ -35,7 +34,7 @@ Identity = tuple[int, int, int]
 """Of a file as it is at a moment: inode, size, time of the last change."""
 
 
-class Contents(Struct):
+class ScannedSession(Struct):
     """What is in a file."""
 
     meta: SessionMeta
@@ -55,7 +54,7 @@ _commits: "msgspec.json.Decoder[_Commit]" = msgspec.json.Decoder(_Commit)
 
 
 def header(meta: SessionMeta) -> bytes:
-    """The first line."""
+    """The first line of a session file, with the metadata at its beginning."""
     return SESSION + encode(meta)[1:] + b"\n"
 
 
@@ -70,7 +69,7 @@ def transaction(meta: SessionMeta, records: Sequence[Record]) -> bytes:
 
 
 def _as_record(line: bytes) -> bytes:
-    """The line of a record; somebody's own record type may have the name of a line of ours."""
+    """The line of a record; an application's record type may have the name of a line of ours."""
     return b"{ " + line[1:] if line.startswith(_OWN) else line
 
 
@@ -87,12 +86,12 @@ def last_meta(tail: bytes) -> SessionMeta | None:
     return meta if meta.version == VERSION else None
 
 
-def scan(data: bytes, where: str) -> Contents:
+def scan(data: bytes, where: str) -> ScannedSession:
     """Read a file; raises `SessionUnreadable` if there is no session in it, or that of a newer release."""
     return _Reader(data, where).read()
 
 
-def rewritten(data: bytes, contents: Contents) -> bytes:
+def rewritten(data: bytes, contents: ScannedSession) -> bytes:
     """The file without what is damaged."""
     first = data[: data.find(b"\n") + 1]
     try:
@@ -134,7 +133,7 @@ class _Reader:
         self._held: int | None = None
         """From where on nothing counts."""
 
-    def read(self) -> Contents:
+    def read(self) -> ScannedSession:
         data, position = self._data, self._header()
         while position < len(data):
             begins = data.startswith(BEGIN, position)
@@ -152,7 +151,7 @@ class _Reader:
             raise self._refusal or SessionUnreadable(
                 f"{self._where} is no session of swink, or nothing of it is left; move it somewhere else"
             )
-        return Contents(meta, self._records, self._losses, self._sound, self._unread)
+        return ScannedSession(meta, self._records, self._losses, self._sound, self._unread)
 
     def _header(self) -> int:
         """Take the first line, if it is as it was written; returns where the next one begins."""
@@ -233,7 +232,7 @@ class _Reader:
 
 
 def _is_whole(commit: bytes) -> bool:
-    """Whether somebody has taken out the checksum, and nothing else is wrong."""
+    """Whether the checksum was removed by hand, and nothing else is wrong."""
     try:
         return "crc" not in decode(commit)
     except BAD_LINE:

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from msgspec import Struct
 
 from swink.errors import SessionUnreadable
-from swink.memory.backend import Query
+from swink.memory.backend import SearchQuery
 from swink.memory.jsonlfile import BAD_LINE, Identity, lines_of, scan
 from swink.memory.searching import Phrase, searchable, words_of
 from swink.messages import Message
@@ -72,7 +72,9 @@ class JsonlIndex:
         self._directory = directory
         self._path = os.path.join(directory, _NAME)
 
-    def search(self, phrases: Sequence[Phrase], query: Query, files: Mapping[str, Identity]) -> list[Found]:
+    def search(
+        self, phrases: Sequence[Phrase], query: SearchQuery, files: Mapping[str, Identity]
+    ) -> list[Found]:
         """Messages with all the phrases, those that were saved last first; raises `NoIndex`."""
         try:
             with open(self._path + ".lock", "ab", opener=_private) as lock, locked(lock, WAITS):
@@ -89,7 +91,9 @@ class JsonlIndex:
             raise NoIndex(str(error)) from error
         raise NoIndex("it is damaged again and again")
 
-    def _search(self, phrases: Sequence[Phrase], query: Query, files: Mapping[str, Identity]) -> list[Found]:
+    def _search(
+        self, phrases: Sequence[Phrase], query: SearchQuery, files: Mapping[str, Identity]
+    ) -> list[Found]:
         with self._connected() as index:
             self._update(index, files)
             if self._is_mostly_gone(index):

@@ -41,7 +41,7 @@ class LeasingBackend(Backend, Protocol):
     ) -> SessionMeta:
         """As `Backend.append`; `SessionConflict` unless the token is the newest.
 
-        Without a token, `SessionBusy` while somebody has a lease.
+        Without a token, `SessionBusy` while another worker has a lease.
         """
         ...
 
@@ -50,7 +50,7 @@ class LeasingBackend(Backend, Protocol):
         ...
 
     def renew(self, id: str, token: int, seconds: float) -> bool:
-        """Make a lease last from now on; False if it is somebody else's by now."""
+        """Make a lease last from now on; False if another worker has it by now."""
         ...
 
     def give_back(self, id: str, token: int) -> bool:
@@ -100,7 +100,6 @@ class Lease:
         return self._backend.read(self._id)
 
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
-        """Append under the claim."""
         return self._backend.append(id, after, records, durable=durable, token=self._token)
 
     def end(self) -> None:

@@ -1,22 +1,29 @@
-"""What is known of a session without reading it, and how it grows with each append."""
+"""What is known of a session without reading it, how it grows with each append, and its stored version.
+
+A session is stored as JSON objects with a "type": its metadata ("session") and its records. `MIGRATIONS[n]`
+takes one object of version n and returns it as version n + 1 has it; objects go up step by step. To change a
+stored form, raise `VERSION`, add the step, and keep an old file in tests/memory/files.
+"""
 
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from types import NoneType
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent.context.compaction import SUMMARY
-from swink.errors import InvalidInput
+from swink.errors import InvalidInput, SessionUnreadable
 from swink.messages import AssistantMessage, CustomMessage, Text, UserMessage
 from swink.messages.checks import check_type
 from swink.messages.records import Compaction, CustomSaved, MessageSaved, ModelChange, Record
 
 VERSION = 1
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 _TITLE = 60
 """Characters of the first prompt that make a title."""
 _BAD_IN_ID = re.compile(r"[\x00-\x1f\x7f/\\:]|\.\.")
@@ -67,7 +74,7 @@ def new_meta(
 
 
 def new_id(now: float) -> str:
-    """YYYYMMDD_HHMMSS_<32 hex>, UTC."""
+    """An id that no other session has: YYYYMMDD_HHMMSS_<32 hex>, UTC."""
     return f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(16)}"
 
 
@@ -123,7 +130,7 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
 
 
 _MOST_COST = 1e12
-"""What is more, negative or no number is no cost: anybody may write such a message."""
+"""What is more, negative or no number is no cost: an application may write such a message itself."""
 
 
 def _cost_of(message: CustomMessage) -> float | None:
@@ -151,3 +158,24 @@ def title_of(prompt: str) -> str:
             return text + " …"
         text = f"{text} {word}".strip()
     return text if len(text) <= _TITLE else text[:_TITLE] + " …"
+
+
+def check_version(version: Any, where: str) -> int:
+    """The version of what is stored, refused unless this release can read it."""
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise SessionUnreadable(f"{where} is no session of swink: its version is {version!r}")
+    if version > VERSION:
+        raise SessionUnreadable(
+            f"{where} was written by a newer release of swink (version {version}; this one reads up to"
+            f" {VERSION}): update swink to open it. Nothing was changed"
+        )
+    if any(step not in MIGRATIONS for step in range(version, VERSION)):
+        raise SessionUnreadable(f"{where} has version {version}, which this release of swink cannot read")
+    return version
+
+
+def migrated(data: dict[str, Any], version: int) -> dict[str, Any]:
+    """An object as this release has it."""
+    for step in range(version, VERSION):
+        data = MIGRATIONS[step](data)
+    return data

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from swink.errors import SessionNotFound, SessionUnreadable
-from swink.memory.backend import Backend, Hit, Query
+from swink.memory.backend import Backend, Hit, SearchQuery
 from swink.memory.meta import SessionMeta
 from swink.messages import AssistantMessage, Message
 from swink.messages.records import CustomSaved, MessageSaved, Record
@@ -73,7 +73,7 @@ def hit_of(session: str, title: str, number: int, message: Message, phrases: Seq
     return Hit(session, title, number, message.role, message.timestamp, shown)
 
 
-def search_all(backend: Backend, query: Query) -> list[Hit]:
+def search_all(backend: Backend, query: SearchQuery) -> list[Hit]:
     """Search by reading every session."""
     phrases = phrases_of(query.text)
     hits: list[Hit] = []
@@ -86,7 +86,7 @@ def search_all(backend: Backend, query: Query) -> list[Hit]:
 
 
 def found_in(
-    meta: SessionMeta, records: Iterable[Record], phrases: Sequence[Phrase], query: Query
+    meta: SessionMeta, records: Iterable[Record], phrases: Sequence[Phrase], query: SearchQuery
 ) -> Iterator[Hit]:
     """The messages of one session that have all the phrases and pass the filters."""
     for record in records:
@@ -96,7 +96,7 @@ def found_in(
                 yield hit_of(meta.id, meta.title, record.number, record.message, phrases)
 
 
-def _passes(message: Message, query: Query) -> bool:
+def _passes(message: Message, query: SearchQuery) -> bool:
     return (
         (query.role is None or message.role == query.role)
         and (query.after is None or message.timestamp > query.after)

@@ -33,7 +33,6 @@ class _Session:
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.meta.id
 
     @property
@@ -48,7 +47,7 @@ class _Session:
 
     @property
     def pending(self) -> tuple[PendingApproval, ...]:
-        """The calls that wait for somebody's word; `agent.run(approvals={call_id: …})` gives it."""
+        """The calls that wait for approval; `agent.run(approvals={call_id: …})` answers them."""
         return self.conversation.pending
 
     def _append(
@@ -91,7 +90,7 @@ class Session(_Session):
         records: Sequence[Record] = (),
     ) -> None:
         """Add messages, the state and records in one durable transaction."""
-        # Cancelled, it waits for the disk all the same, so that whoever cancelled it may look at `meta`.
+        # Cancelled, it waits for the disk all the same, so that `meta` is right for the caller.
         await call_to_end(self._serial, self._append, _checked(messages), state, records)
 
     def start_append(
@@ -109,7 +108,7 @@ class Session(_Session):
             try:
                 self._append(messages, state, records)
             except BaseException as error:
-                failure = error  # whoever waits gets it
+                failure = error  # the caller gets it
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(done, failure)
 

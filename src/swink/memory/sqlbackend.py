@@ -9,18 +9,19 @@ each database's own.
 """
 
 import logging
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import SessionBusy, SessionConflict, SessionNotFound, SessionUnreadable
-from swink.memory.backend import Hit, Query, Stored
-from swink.memory.meta import VERSION, SessionMeta, grown
-from swink.memory.migrations import check_version, migrated
+from swink.memory.backend import Hit, SearchQuery, Stored
+from swink.memory.meta import VERSION, SessionMeta, check_version, grown, migrated
 from swink.memory.searching import Phrase, hit_of, phrases_of, searchable, words_of
 from swink.messages.jsondata import clean, encode
 from swink.messages.records import (
@@ -40,7 +41,7 @@ SEARCHED = 1_000_000
 
 
 class Rows(Protocol):
-    """What a statement gave."""
+    """The rows that a statement returned, as database cursors have them."""
 
     @property
     def rowcount(self) -> int: ...
@@ -56,7 +57,7 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """Where the tables are."""
+    """A database with the tables: transactions, and what SQLite and PostgreSQL do differently."""
 
     NOW: str
     """SQL for its time in seconds since 1970: leases of all workers run by one clock."""
@@ -71,11 +72,11 @@ class Database(Protocol):
         """Read in one transaction, which sees one moment."""
         ...
 
-    def add(self, connection: Connection, key: int, lines: "Sequence[Line]") -> None:
+    def add(self, connection: Connection, key: int, lines: "Sequence[StoredRecord]") -> None:
         """Add records to a session, and their words to the index."""
         ...
 
-    def find(self, connection: Connection, phrases: Sequence[Phrase], query: Query) -> list[Any]:
+    def find(self, connection: Connection, phrases: Sequence[Phrase], query: SearchQuery) -> list[Any]:
         """(session id, its metadata, record, version) of messages with all the phrases, the latest first."""
         ...
 
@@ -87,8 +88,12 @@ class Database(Protocol):
         """Give back the connections; it may be used again."""
         ...
 
+    def after_fork(self) -> list[Any]:
+        """Begin anew in a child process; returns the connections of its parent."""
+        ...
 
-class Line(Struct, frozen=True):
+
+class StoredRecord(Struct, frozen=True):
     """A record as it is stored; `words` are those by which a message is found."""
 
     record: str
@@ -111,7 +116,7 @@ class _Row(Struct, frozen=True):
 
 
 class SqlBackend:
-    """Sessions in a database."""
+    """The backend of `SqliteStore` and `PostgresStore`, with leases: see `Backend` and `LeasingBackend`."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -121,7 +126,6 @@ class SqlBackend:
         )
 
     def create(self, meta: SessionMeta, records: Sequence[Record] = ()) -> SessionMeta:
-        """Begin a session with these records; `SessionConflict` if there is one of that id."""
         meta = grown(meta, records) if records else meta
         stamp = secrets.token_hex(8)
 
@@ -141,8 +145,6 @@ class SqlBackend:
         return self.database.run(work)
 
     def read(self, id: str) -> Stored:
-        """All of a session; `SessionNotFound` if there is none."""
-
         def work(connection: Connection) -> tuple[Any, list[Any]]:
             row = connection.execute("SELECT key, meta FROM sessions WHERE id = ?", (id,)).fetchone()
             if row is None:
@@ -164,7 +166,6 @@ class SqlBackend:
         durable: bool = True,
         token: int | None = None,
     ) -> SessionMeta:
-        """Add records in one transaction; `token` is that of the claim under which it is done."""
         stamp = secrets.token_hex(8)
 
         def work(connection: Connection) -> SessionMeta:
@@ -185,7 +186,6 @@ class SqlBackend:
         return self.database.run(work, durable=durable)
 
     def metas(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
-        """The sessions, the last updated first; what cannot be read is left out, with a warning."""
         where, values = ("", []) if directory is None else ("WHERE directory = ? ", [_directory(directory)])
         sql = f"SELECT id, meta FROM sessions {where}ORDER BY updated DESC, key DESC"
         if limit is not None:
@@ -199,8 +199,7 @@ class SqlBackend:
                 log.warning("%s", error)
         return metas
 
-    def search(self, query: Query) -> list[Hit]:
-        """Messages, the latest first."""
+    def search(self, query: SearchQuery) -> list[Hit]:
         phrases = phrases_of(clean(query.text))
         if not phrases:
             return []
@@ -208,8 +207,6 @@ class SqlBackend:
         return [_hit(_meta(id, meta), _records(id, [line]), phrases) for id, meta, *line in rows]
 
     def rename(self, id: str, title: str) -> SessionMeta:
-        """Give it another title; the sequence stays, so that nobody who writes is disturbed."""
-
         def work(connection: Connection) -> SessionMeta:
             row = self._row(connection, id)
             meta = replace(row.meta, title=title)
@@ -219,8 +216,6 @@ class SqlBackend:
         return self.database.run(work)
 
     def delete(self, id: str) -> None:
-        """Forget it; `SessionNotFound` if there is none."""
-
         def work(connection: Connection) -> None:
             sql = "SELECT key FROM sessions WHERE id = ?" + self.database.LOCKED
             row = connection.execute(sql, (id,)).fetchone()
@@ -249,17 +244,14 @@ class SqlBackend:
         return self.database.run(work)
 
     def renew(self, id: str, token: int, seconds: float) -> bool:
-        """Make a lease last from now on; False if it is somebody else's by now."""
         sql = f"UPDATE sessions SET until = {self.database.NOW} + ? WHERE id = ? AND token = ?"
         return self._changed(sql, (seconds, id, token))
 
     def give_back(self, id: str, token: int) -> bool:
-        """End a lease: its token is worth nothing from here on."""
         sql = "UPDATE sessions SET token = token + 1, holder = '', until = 0 WHERE id = ? AND token = ?"
         return self._changed(sql, (id, token))
 
     def close(self) -> None:
-        """Give back what it holds; it may be used again."""
         self.database.close()
 
     def _changed(self, sql: str, values: Sequence[Any]) -> bool:
@@ -279,7 +271,23 @@ class SqlBackend:
             self.database.add(connection, key, [*map(_line, records)])
 
 
-def filters_of(query: Query) -> tuple[str, list[Any]]:
+def watch_forks(database: Database) -> None:
+    """Call `after_fork` in child processes, where a connection must neither be used nor closed."""
+    _open.add(database)
+
+
+def _after_fork() -> None:
+    for database in list(_open):
+        _of_parents.extend(database.after_fork())
+
+
+_open: WeakSet[Database] = WeakSet()
+_of_parents: list[Any] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def filters_of(query: SearchQuery) -> tuple[str, list[Any]]:
     """The conditions of a query on the table of records, and their values."""
     wanted: list[tuple[str, Any]] = [
         ("timestamp > ?", query.after),
@@ -324,13 +332,13 @@ def _directory(directory: str | None) -> str | None:
     return None if directory is None else clean(directory).replace("\0", " ")
 
 
-def _line(record: Record) -> Line:
+def _line(record: Record) -> StoredRecord:
     text = encode_record(record).decode()
     if not isinstance(record, MessageSaved | CustomSaved):
-        return Line(text)
+        return StoredRecord(text)
     message = record.message
     words = words_of(clean(searchable(message)[:SEARCHED]))
-    return Line(text, record.number, message.role, message.timestamp, words)
+    return StoredRecord(text, record.number, message.role, message.timestamp, words)
 
 
 def _hit(meta: SessionMeta, records: Sequence[Record], phrases: Sequence[Phrase]) -> Hit:

@@ -8,11 +8,11 @@ from types import NoneType
 from msgspec.structs import replace
 
 from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
-from swink.memory.backend import Backend, Check, Hit, Query, Repair, RepairableBackend, Stored
+from swink.memory.backend import Backend, Check, Hit, Repair, RepairableBackend, SearchQuery, Stored
+from swink.memory.families import Branch, family
 from swink.memory.leases import claimed, claimed_sync
 from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
-from swink.memory.tree import Branch, family
 from swink.messages import AssistantMessage, CustomMessage, ToolResultMessage
 from swink.messages.checks import check_type, check_word
 from swink.messages.records import CustomSaved, FilesChanged, MessageSaved, Record, type_of
@@ -96,7 +96,7 @@ class SyncStore:
         if session is not None:
             check_id(session)
         return self.backend.search(
-            Query(text=text, limit=limit, after=after, before=before, session=session, role=role)
+            SearchQuery(text=text, limit=limit, after=after, before=before, session=session, role=role)
         )
 
     def tree(self, id: str | None = None) -> "list[Branch]":
@@ -125,7 +125,6 @@ class SyncStore:
         return self.backend.rename(check_id(id), title)
 
     def delete(self, id: str) -> None:
-        """Forget a session."""
         self.backend.delete(check_id(id))
 
     def find(self, part: str) -> str:
@@ -256,7 +255,6 @@ class Store:
         return await in_thread(self.sync.rename, id, title)
 
     async def delete(self, id: str) -> None:
-        """Forget a session."""
         await in_thread(self.sync.delete, id)
 
     async def find(self, part: str) -> str:

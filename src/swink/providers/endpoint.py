@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.errors import AuthError, MissingKey, MisuseError, StreamError
-from swink.messages.redact.held import hold
+from swink.messages.redact import hold
 from swink.models.keys.accounts import ACCOUNTS
 from swink.models.keys.store import is_listed, is_read, stored_key
 from swink.stream import StreamOptions

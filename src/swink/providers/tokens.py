@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from swink.errors import NetworkError
-from swink.messages.redact.held import hold
+from swink.messages.redact import hold
 
 EARLY_SECONDS = 300.0
 """How long before its end a token is renewed, unless it lives for less than twice that."""

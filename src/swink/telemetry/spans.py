@@ -21,8 +21,7 @@ from swink.messages import (
     TurnEndReason,
     Usage,
 )
-from swink.messages.redact import redact_text
-from swink.messages.redact.held import sent_keys
+from swink.messages.redact import redact_text, sent_keys
 from swink.stream import Assembly, Done, LlmContext, StreamOptions, observer
 from swink.telemetry import content, conventions, recorder
 from swink.telemetry.conventions import Attributes

@@ -24,8 +24,7 @@ from swink.errors import (
 )
 from swink.events import PROMPT_PROGRESS, CustomEvent, MessageUpdate, ModelFallback, RetryScheduled
 from swink.messages import Message, ModelSpec
-from swink.messages.redact import describe_error
-from swink.messages.redact.held import hold
+from swink.messages.redact import describe_error, hold
 from swink.stream import Assembly, Error, PromptProgress, StreamFn, StreamOptions, Timeout, observer
 from swink.system.aio import close, resolve
 

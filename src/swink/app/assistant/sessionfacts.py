@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from swink.app.assistant.calls import format_call
 from swink.app.assistant.shell import told_command
-from swink.events.transcript.blocks import counted
+from swink.events.transcript.blockkinds import counted
+from swink.memory.families import Branch
 from swink.memory.meta import SessionMeta
-from swink.memory.tree import Branch
 from swink.messages import Message, ToolResultMessage, UserMessage
 from swink.messages.records import Conversation
 from swink.messages.redact import redact_text

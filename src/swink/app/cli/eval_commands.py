@@ -106,7 +106,7 @@ def compare_command(arguments: argparse.Namespace) -> int:
 @coded
 def gate_command(arguments: argparse.Namespace) -> int:
     """Pass or fail a run."""
-    from swink.eval.gate import gate
+    from swink.eval.thresholds import gate
     from swink.messages.codec import encode
 
     if arguments.baseline is None and (arguments.max_regressions is not None or arguments.significant):

@@ -22,7 +22,7 @@ from swink.eval.cassettes import recording
 from swink.eval.estimate import Estimate, estimate
 from swink.eval.evalrun import EvalRun, open_run
 from swink.eval.factories import Factory, load_factory, suite_factory
-from swink.eval.progress import ProgressBar
+from swink.eval.progressbar import ProgressBar
 from swink.eval.reports import annotations, console_table, write_reports
 from swink.eval.runner import evaluate
 from swink.stream.wrappers import recorded, through

@@ -12,10 +12,10 @@ from swink.app.cli.printing import TextPrinter
 from swink.app.cli.terminal import say
 from swink.errors import InvalidInput, MisuseError
 from swink.eval.case import Case, ExpectedCall, SimulatedUser, Suite
-from swink.eval.collector import Collector
 from swink.eval.factories import load_factory, suite_factory
 from swink.eval.importers import write_cases
 from swink.eval.simulation import Ending, Simulation
+from swink.eval.trajectory import Collector
 from swink.messages.redact import redact_text, redact_value
 from swink.system.aio import resolve
 from swink.system.interrupts import interruptible

@@ -21,7 +21,7 @@ from swink.app.tui.owncommands import OwnCommands
 from swink.errors import AgentError, MissingKey, MisuseError
 from swink.events import AgentEvent, AgentStart, CompactionReport, MessageEnd, MessageUpdate
 from swink.events.transcript import Transcript
-from swink.events.transcript.blocks import Custom, ToolBlock
+from swink.events.transcript.blockkinds import Custom, ToolBlock
 from swink.messages import Input, ModelSpec, ThinkingLevel, UserMessage
 from swink.system.aio import resolve
 

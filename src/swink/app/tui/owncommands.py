@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from swink.app.assistant.shell import run_shell
 from swink.errors import AgentError
-from swink.events.transcript.blocks import ToolBlock, ToolState
+from swink.events.transcript.blockkinds import ToolBlock, ToolState
 from swink.messages import Text, UserMessage
 from swink.tools.coding.sandbox import Sandbox
 

@@ -6,7 +6,7 @@ from rich.style import Style
 
 from swink.app.tui.look import Look
 from swink.app.tui.strips import Piece
-from swink.memory.exports.code import highlight_lines
+from swink.memory.exports.highlighting import highlight_lines
 
 
 def highlight(

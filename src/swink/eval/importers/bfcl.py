@@ -14,8 +14,8 @@ from typing import Any, cast
 from swink.eval.case import Case, CaseBudget, Evaluator, SimulatedTool
 from swink.eval.importers.callcheck import PYTHON, tool_name, wrong_calls
 from swink.eval.importers.literals import JAVA, JAVASCRIPT
-from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
-from swink.eval.score import Score
+from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows, row_of
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 from swink.messages.jsondata import encode
@@ -57,10 +57,7 @@ def read_bfcl(path: Path) -> Iterator[Case | BadRows]:
 @scorer("bfcl")
 def bfcl(case: Case, trajectory: Trajectory) -> Score:
     """Whether the first reply calls what BFCL allows; for (ir)relevance, whether it calls anything."""
-    told = case.metadata.get("bfcl")
-    if not isinstance(told, dict):
-        raise ValueError("the case's metadata has no 'bfcl'; import it with import_cases('bfcl', …)")
-    row = cast("dict[str, Any]", told)
+    row = row_of(case, "bfcl", "category", "functions", "answers")
     category = str(row["category"])
     calls = [(call.name, call.arguments) for call in trajectory.calls if call.turn == 1]
     if category.endswith("irrelevance"):
@@ -73,20 +70,20 @@ def bfcl(case: Case, trajectory: Trajectory) -> Score:
 
 def _read_file(path: Path) -> Iterator[Case | BadRows]:
     beside = path.parent / "possible_answer" / path.name
-    answers: dict[str, Row] = {}
+    answers: dict[str, BenchmarkRow] = {}
     for row in read_rows(beside) if beside.exists() else ():
         if isinstance(row, BadRows):
             yield row
         else:
             answers[str(row.data.get("id"))] = row
 
-    def make(number: int, row: Row) -> Case:
+    def make(number: int, row: BenchmarkRow) -> Case:
         return _case(row, answers.get(row.text("id"), row), beside)
 
     yield from make_cases(read_rows(path), make)
 
 
-def _case(row: Row, answered: Row, beside: Path) -> Case:
+def _case(row: BenchmarkRow, answered: BenchmarkRow, beside: Path) -> Case:
     name = row.text("id")
     kind, _, number = name.rpartition("_")
     category = kind if number.replace("-", "").isdecimal() else name
@@ -119,7 +116,7 @@ def _case(row: Row, answered: Row, beside: Path) -> Case:
     )
 
 
-def _messages(row: Row) -> tuple[str | None, str]:
+def _messages(row: BenchmarkRow) -> tuple[str | None, str]:
     """The system prompt and the request of the one turn."""
     match row.data.get("question"):
         case [[*messages]]:
@@ -138,7 +135,7 @@ def _messages(row: Row) -> tuple[str | None, str]:
     return "\n\n".join(said["system"]) or None, "\n\n".join(said["user"])
 
 
-def _tool(row: Row, function: dict[str, Any], language: str) -> SimulatedTool:
+def _tool(row: BenchmarkRow, function: dict[str, Any], language: str) -> SimulatedTool:
     match function:
         case {"name": str(name), "parameters": {"properties": {**properties}, **rest}}:
             pass

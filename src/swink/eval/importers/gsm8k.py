@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from swink.eval.case import Case, Evaluator
-from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
-from swink.eval.score import Score
+from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 
@@ -25,7 +25,7 @@ def read_gsm8k(path: Path) -> Iterator[Case | BadRows]:
     return make_cases(read_rows(path), _case)
 
 
-def _case(number: int, row: Row) -> Case:
+def _case(number: int, row: BenchmarkRow) -> Case:
     answer = _marked(row.text("answer"))
     if answer is None:
         raise row.problem("'answer' has no number after ####")

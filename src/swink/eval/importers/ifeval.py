@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from swink.eval.case import Case, Evaluator
-from swink.eval.importers.instructions import INSTRUCTIONS
-from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
-from swink.eval.score import Score
+from swink.eval.importers.ifevalchecks import INSTRUCTIONS
+from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 
 
 def read_ifeval(path: Path) -> Iterator[Case | BadRows]:
-    """The prompts of input_data.jsonl."""
+    """A case for each prompt of input_data.jsonl."""
     return make_cases(read_rows(path), _case)
 
 
-def _case(number: int, row: Row) -> Case:
+def _case(number: int, row: BenchmarkRow) -> Case:
     names, arguments = row.texts("instruction_id_list"), row.objects("kwargs")
     if not names or len(names) != len(arguments):
         raise row.problem("'instruction_id_list' and 'kwargs' must have one item for each instruction")

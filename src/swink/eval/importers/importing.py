@@ -11,12 +11,12 @@ from msgspec import UNSET, Struct
 from swink.errors import InvalidInput
 from swink.eval.case import Case, Suite
 from swink.eval.importers.bfcl import read_bfcl
+from swink.eval.importers.codetasks import read_humaneval, read_mbpp
 from swink.eval.importers.gsm8k import read_gsm8k
 from swink.eval.importers.ifeval import read_ifeval
-from swink.eval.importers.programs import read_humaneval, read_mbpp
 from swink.eval.importers.rows import BadRows
 from swink.eval.importers.tau import read_tau
-from swink.eval.wholefile import write_whole
+from swink.eval.resultfile import write_whole
 
 Importer = Callable[[Path], Iterator[Case | BadRows]]
 MOST_PROBLEMS = 50

@@ -93,7 +93,7 @@ def _java_list(text: str, inner: str | None) -> Any:
 
 
 def _java_array(text: str, inner: str | None) -> Any:
-    """`new int[]{1, 2}`."""
+    """The items of `new int[]{1, 2}`, or the text."""
     made = re.search(r"new\s+\w+\[\]\s*(?={)", text)
     listed = next(_enclosed(text[made.end() :], "{", "}"), None) if made else None
     return text if listed is None else [_java_item(item, inner) for item in _items(listed)]

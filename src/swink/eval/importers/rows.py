@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import MisuseError
-from swink.eval.case import Case, Place
+from swink.eval.case import Case, SourceLine
 from swink.messages.jsondata import decode
 
 
@@ -17,11 +17,11 @@ class BadRows(MisuseError):
     """The data is not in the format it was said to be in; the text says where."""
 
 
-class Row(Struct, frozen=True):
+class BenchmarkRow(Struct, frozen=True):
     """One row and where it stands; what is wrong with it is an error that names the place."""
 
     data: dict[str, Any]
-    place: Place
+    place: SourceLine
 
     def text(self, *names: str) -> str:
         """The text in the first of these fields that is there."""
@@ -50,7 +50,7 @@ class Row(Struct, frozen=True):
         return BadRows(f"{self.place}: {text}")
 
 
-def read_rows(path: Path) -> Iterator[Row | BadRows]:
+def read_rows(path: Path) -> Iterator[BenchmarkRow | BadRows]:
     """The rows of a file: a list, or one object on each line; what is no row is an error in its place."""
     try:
         data = path.read_bytes()
@@ -63,14 +63,16 @@ def read_rows(path: Path) -> Iterator[Row | BadRows]:
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue
-        place = Place(str(path), line)
+        place = SourceLine(str(path), line)
         try:
-            yield Row(_object(decode(row)), place)
+            yield BenchmarkRow(_object(decode(row)), place)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             yield BadRows(f"{place}: is no JSON object: {error}")
 
 
-def make_cases(rows: Iterable[Row | BadRows], make: Callable[[int, Row], Case]) -> Iterator[Case | BadRows]:
+def make_cases(
+    rows: Iterable[BenchmarkRow | BadRows], make: Callable[[int, BenchmarkRow], Case]
+) -> Iterator[Case | BadRows]:
     """The case of each row, by its number and the row; what is wrong with a row is an error in its place."""
     for number, row in enumerate(rows):
         if isinstance(row, BadRows):
@@ -84,14 +86,25 @@ def make_cases(rows: Iterable[Row | BadRows], make: Callable[[int, Row], Case]) 
             yield case
 
 
-def _listed(path: Path, text: str) -> Iterator[Row | BadRows]:
+def row_of(case: Case, format: str, *names: str) -> dict[str, Any]:
+    """What a scorer needs of the row that a case was made of, from the case's metadata."""
+    told: Any = case.metadata.get(format)
+    if not isinstance(told, dict) or not all(name in told for name in names):
+        raise ValueError(
+            f"the case's metadata has no {format!r} with {', '.join(names)}; "
+            f"import it with import_cases({format!r}, …)"
+        )
+    return cast("dict[str, Any]", told)
+
+
+def _listed(path: Path, text: str) -> Iterator[BenchmarkRow | BadRows]:
     try:
         items = decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadRows(f"{path}: is neither a JSON list nor JSON Lines: {error}") from error
     for number, item in enumerate(items, 1):
         if isinstance(item, dict):
-            yield Row(cast("dict[str, Any]", item), Place(str(path), 1))
+            yield BenchmarkRow(cast("dict[str, Any]", item), SourceLine(str(path), 1))
         else:
             yield BadRows(f"{path}: item {number} of the list is no object")
 

@@ -23,9 +23,9 @@ from typing import Any, cast
 import msgspec
 
 from swink.errors import MisuseError
-from swink.eval.case import Case, Evaluator, Place, SimulatedUser
-from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
-from swink.eval.score import Score
+from swink.eval.case import Case, Evaluator, SimulatedUser, SourceLine
+from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows, row_of
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 from swink.messages import AssistantMessage
@@ -48,7 +48,7 @@ def read_tau(path: Path) -> Iterator[Case | BadRows]:
     rules = wiki.read_text("utf-8") if wiki.exists() else None
     tools_of(str(domain))
 
-    def make(number: int, row: Row) -> Case:
+    def make(number: int, row: BenchmarkRow) -> Case:
         actions = [_action(row, action) for action in row.objects("actions")]
         return Case(
             id=f"tau-{number}",
@@ -98,13 +98,10 @@ def domain_tools(case: Case) -> list[Tool]:
 @scorer("tau")
 async def tau(case: Case, trajectory: Trajectory) -> Score:
     """1 if the database is as the task's actions leave it, and every output was said."""
-    match case.metadata.get("tau"):
-        case {"domain": str(domain), "actions": [*actions], "outputs": [*outputs]}:
-            pass
-        case _:
-            raise ValueError("the case's metadata has no 'tau'; import it with import_cases('tau', …)")
+    row = row_of(case, "tau", "domain", "actions", "outputs")
+    domain, outputs = str(row["domain"]), row["outputs"]
     taken = [(call.name, call.arguments) for call in trajectory.calls if call.ran]
-    expected = [(str(action["name"]), action["kwargs"]) for action in actions]
+    expected = [(str(action["name"]), action["kwargs"]) for action in row["actions"]]
     wrong = await in_thread(_wrong_database, domain, taken, expected)
     said = [
         message.text.lower().replace(",", "")
@@ -171,7 +168,7 @@ def _info(kind: Any) -> dict[str, Any]:
     return about.get("function", about)
 
 
-def _written_tasks(path: Path) -> Iterator[Row | BadRows]:
+def _written_tasks(path: Path) -> Iterator[BenchmarkRow | BadRows]:
     """The calls of Task(…) in a file of Python, which is not run."""
     try:
         tree = ast.parse(path.read_text("utf-8"))
@@ -179,9 +176,9 @@ def _written_tasks(path: Path) -> Iterator[Row | BadRows]:
         raise BadRows(f"{path}: is no Python that can be read: {error}") from error
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Task":
-            place = Place(str(path), node.lineno)
+            place = SourceLine(str(path), node.lineno)
             try:
-                yield Row(_value(node), place)
+                yield BenchmarkRow(_value(node), place)
             except ValueError as error:
                 yield BadRows(f"{place}: the task is not written with literals alone: {error}")
 
@@ -196,7 +193,7 @@ def _value(node: ast.expr) -> Any:
             return ast.literal_eval(node)
 
 
-def _action(row: Row, action: dict[str, Any]) -> Action:
+def _action(row: BenchmarkRow, action: dict[str, Any]) -> Action:
     match action:
         case {"name": str(name), "kwargs": {**arguments}} | {"name": str(name), "arguments": {**arguments}}:
             return name, cast("dict[str, Any]", arguments)

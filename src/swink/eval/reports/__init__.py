@@ -12,18 +12,18 @@ from swink.eval.compare import compare_results
 from swink.eval.reports.comparison import TwoRuns
 from swink.eval.reports.console import console_table as console_table
 from swink.eval.reports.github import annotations as annotations
+from swink.eval.reports.htmlreport import write_page
 from swink.eval.reports.junit import write_junit
-from swink.eval.reports.markdown import write_markdown
-from swink.eval.reports.outcomes import Outcome, outcomes_of
-from swink.eval.reports.page import write_page
-from swink.eval.result import CaseResult, Manifest, Summary
-from swink.eval.wholefile import write_whole
+from swink.eval.reports.markdownreport import write_markdown
+from swink.eval.reports.outcomes import CaseOutcome, outcomes_of
+from swink.eval.result import CaseResult, Manifest, RunSummary
+from swink.eval.resultfile import write_whole
 from swink.messages.jsondata import encode
 
 
 def write_reports(
     directory: Path,
-    summary: Summary,
+    summary: RunSummary,
     results: Sequence[CaseResult],
     manifest: Manifest,
     baseline: Sequence[CaseResult] | None = None,
@@ -45,7 +45,7 @@ def write_reports(
 
 
 def _compared(
-    baseline: Sequence[CaseResult], results: Sequence[CaseResult], outcomes: Sequence[Outcome]
+    baseline: Sequence[CaseResult], results: Sequence[CaseResult], outcomes: Sequence[CaseOutcome]
 ) -> TwoRuns:
     """Two runs, with the test that `swink eval compare` makes of them."""
     tested = compare_results(baseline, results)

@@ -3,69 +3,53 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from statistics import fmean, median
-from typing import Literal
 
 from msgspec import Struct
 
 from swink.eval.reports.figures import dollars, percent, points, seconds
-from swink.eval.reports.outcomes import Outcome
-from swink.events.transcript.blocks import counted
-
-Change = Literal["broke", "fixed", "same", "new"]
-
-
-class Changed(Struct, frozen=True):
-    """One case in two runs; `before` is None for a case that is new."""
-
-    before: Outcome | None
-    now: Outcome
-
-    @property
-    def change(self) -> Change:
-        """Whether it passes now and did before."""
-        if self.before is None:
-            return "new"
-        was, is_now = self.before.state == "passed", self.now.state == "passed"
-        return "same" if was == is_now else "fixed" if is_now else "broke"
+from swink.eval.reports.outcomes import CaseOutcome
+from swink.events.transcript.blockkinds import counted
 
 
 class TwoRuns(Struct, frozen=True, dict=True):
     """Two runs, case by case."""
 
-    by_id: Mapping[str, Changed]
-    gone: tuple[str, ...] = ()
-    """Cases of the earlier run that this one has not."""
+    before: Mapping[str, CaseOutcome]
+    now: Mapping[str, CaseOutcome]
     chance: float | None = None
     """How likely a change of the pass rate as large as this is by chance; None: nothing to test."""
 
     @staticmethod
-    def between(before: Sequence[Outcome], now: Sequence[Outcome], chance: float | None = None) -> "TwoRuns":
-        """What changed."""
-        earlier = {outcome.id: outcome for outcome in before}
-        by_id = {outcome.id: Changed(earlier.get(outcome.id), outcome) for outcome in now}
-        return TwoRuns(by_id, tuple([id for id in earlier if id not in by_id]), chance)
+    def between(
+        before: Sequence[CaseOutcome], now: Sequence[CaseOutcome], chance: float | None = None
+    ) -> "TwoRuns":
+        earlier, later = ({outcome.id: outcome for outcome in run} for run in (before, now))
+        return TwoRuns(earlier, later, chance)
 
     @cached_property
-    def broke(self) -> list[Changed]:
-        """The cases that passed before and do not now."""
-        return [changed for changed in self.by_id.values() if changed.change == "broke"]
-
-    @cached_property
-    def fixed(self) -> list[Changed]:
-        """The cases that pass now and did not before."""
-        return [changed for changed in self.by_id.values() if changed.change == "fixed"]
-
-    @cached_property
-    def new(self) -> list[Changed]:
-        """The cases that the earlier run has not."""
-        return [changed for changed in self.by_id.values() if changed.change == "new"]
-
-    @cached_property
-    def both(self) -> list[tuple[Outcome, Outcome]]:
+    def both(self) -> list[tuple[CaseOutcome, CaseOutcome]]:
         """The cases that both runs have: before and now."""
-        return [
-            (changed.before, changed.now) for changed in self.by_id.values() if changed.before is not None
-        ]
+        return [(self.before[id], outcome) for id, outcome in self.now.items() if id in self.before]
+
+    @cached_property
+    def broke(self) -> list[str]:
+        """The cases that passed before and do not now."""
+        return [now.id for was, now in self.both if was.state == "passed" != now.state]
+
+    @cached_property
+    def fixed(self) -> list[str]:
+        """The cases that pass now and did not before."""
+        return [now.id for was, now in self.both if was.state != "passed" == now.state]
+
+    @cached_property
+    def new(self) -> list[str]:
+        """The cases that the earlier run has not."""
+        return [id for id in self.now if id not in self.before]
+
+    @cached_property
+    def gone(self) -> list[str]:
+        """The cases of the earlier run that this one has not."""
+        return [id for id in self.before if id not in self.now]
 
     @property
     def figures(self) -> list[tuple[str, str, str, str]]:

@@ -4,9 +4,9 @@ import shutil
 from collections.abc import Callable, Sequence
 
 from swink.eval.reports.figures import dollars, percent, seconds
-from swink.eval.reports.outcomes import Outcome, outcomes_of
-from swink.eval.result import CaseResult, Summary
-from swink.events.transcript.blocks import counted
+from swink.eval.reports.outcomes import CaseOutcome, outcomes_of
+from swink.eval.result import CaseResult, RunSummary
+from swink.events.transcript.blockkinds import counted
 from swink.messages.jsondata import clean
 from swink.system.oneline import shorten, strip_controls, width_of
 
@@ -22,7 +22,7 @@ _Paint = Callable[[str, str], str]
 
 
 def console_table(
-    summary: Summary, results: Sequence[CaseResult], *, colour: bool = False, columns: int | None = None
+    summary: RunSummary, results: Sequence[CaseResult], *, colour: bool = False, columns: int | None = None
 ) -> str:
     """The cases, why some have not passed, the mean of every metric and the totals.
 
@@ -40,7 +40,7 @@ def console_table(
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def _cases(outcomes: Sequence[Outcome], columns: int, paint: _Paint) -> list[str]:
+def _cases(outcomes: Sequence[CaseOutcome], columns: int, paint: _Paint) -> list[str]:
     is_repeated = any(len(outcome.attempts) > 1 for outcome in outcomes)
     head = ["case", "result", "score", "attempts", "cost", "time", "turns"]
     rows = [head, *map(_cells, outcomes)]
@@ -76,7 +76,7 @@ def _folded(text: str, room: int) -> list[str]:
     return [line if width_of(line) <= room else shorten(line, room) for line in folded]
 
 
-def _cells(outcome: Outcome) -> list[str]:
+def _cells(outcome: CaseOutcome) -> list[str]:
     return [
         outcome.id,
         outcome.state,
@@ -98,7 +98,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(made).rstrip()
 
 
-def _metrics(summary: Summary) -> list[str]:
+def _metrics(summary: RunSummary) -> list[str]:
     if not summary.metrics:
         return []
     named = {shorten(clean(name), 40): figures for name, figures in sorted(summary.metrics.items())}
@@ -112,7 +112,7 @@ def _metrics(summary: Summary) -> list[str]:
     return lines
 
 
-def _totals(summary: Summary, paint: _Paint) -> list[str]:
+def _totals(summary: RunSummary, paint: _Paint) -> list[str]:
     parts = [
         paint(f"{summary.passed:,} passed", "passed"),
         *([paint(f"{summary.failed:,} failed", "failed")] if summary.failed else []),
@@ -134,7 +134,7 @@ def _totals(summary: Summary, paint: _Paint) -> list[str]:
     return lines
 
 
-def _chances(summary: Summary) -> list[str]:
+def _chances(summary: RunSummary) -> list[str]:
     at = [f"pass@{k} {percent(value)}" for k, value in summary.pass_at_k.items()]
     return at + [f"pass^{k} {percent(value)}" for k, value in summary.pass_hat_k.items()]
 

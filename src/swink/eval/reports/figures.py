@@ -1,8 +1,5 @@
 """Figures: numbers for people, written the same way in every report."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-
 
 def percent(share: float, digits: int = 1) -> str:
     """0.923 as `92.3 %`; a whole is never written for what is a little less."""
@@ -44,22 +41,3 @@ def seconds(duration: float) -> str:
     if minutes < 60:
         return f"{minutes} min {left:02} s"
     return f"{minutes // 60} h {minutes % 60:02} min"
-
-
-def moment(timestamp: float) -> str:
-    """A time for people, UTC; nothing for none."""
-    try:
-        return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC" if timestamp > 0 else ""
-    except (ValueError, OverflowError, OSError):  # later than there are dates
-        return ""
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which that share of the others lies; 0 of none."""
-    if not values:
-        return 0.0
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from swink.eval.reports.outcomes import Outcome, outcomes_of
+from swink.eval.reports.outcomes import CaseOutcome, outcomes_of
 from swink.eval.result import CaseResult
 
 _MOST = 10
@@ -25,7 +25,7 @@ def annotations(results: Sequence[CaseResult], root: Path | None = None) -> list
     return [*[_annotation(outcome, root) for outcome in bad[: _MOST - 1]], rest]
 
 
-def _annotation(outcome: Outcome, root: Path) -> str:
+def _annotation(outcome: CaseOutcome, root: Path) -> str:
     verb = "could not be run" if outcome.state == "error" else "failed"
     title = f"{outcome.id} {verb}"
     if len(outcome.attempts) > 1:

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from swink.eval.reports.figures import dollars
-from swink.eval.reports.outcomes import Outcome
-from swink.eval.result import Manifest, Summary
+from swink.eval.reports.outcomes import CaseOutcome
+from swink.eval.result import Manifest, RunSummary
 from swink.messages.redact import redact_text
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 10_000
 
 
-def write_junit(summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest) -> str:
-    """The document."""
+def write_junit(summary: RunSummary, outcomes: Sequence[CaseOutcome], manifest: Manifest) -> str:
+    """The run as JUnit XML: one test suite with a test for each case."""
     counts = {
         "tests": str(len(outcomes)),
         "failures": str(sum(outcome.state == "failed" for outcome in outcomes)),
@@ -39,13 +39,10 @@ def write_junit(summary: Summary, outcomes: Sequence[Outcome], manifest: Manifes
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, "unicode")}\n'
 
 
-def _add_case(suite: Element, outcome: Outcome, suite_name: str) -> None:
+def _add_case(suite: Element, outcome: CaseOutcome, suite_name: str) -> None:
     time = sum(attempt.duration for attempt in outcome.attempts)
-    case = SubElement(
-        suite,
-        "testcase",
-        {"classname": suite_name, "name": _clean(outcome.id), "time": f"{time:.3f}"},
-    )
+    attributes = {"classname": suite_name, "name": _clean(outcome.id), "time": f"{time:.3f}"}
+    case = SubElement(suite, "testcase", attributes)
     if (place := outcome.place) is not None:
         case.set("file", _clean(place.path))
         case.set("line", str(place.line))
@@ -56,7 +53,7 @@ def _add_case(suite: Element, outcome: Outcome, suite_name: str) -> None:
     SubElement(case, "system-out").text = _clean(_told(outcome))[:_LONGEST]
 
 
-def _type(outcome: Outcome) -> str:
+def _type(outcome: CaseOutcome) -> str:
     """Who is to blame for an error, or which metric failed first."""
     for attempt in outcome.attempts:
         if attempt.error_source is not None:
@@ -67,7 +64,7 @@ def _type(outcome: Outcome) -> str:
     return "no metric"
 
 
-def _told(outcome: Outcome) -> str:
+def _told(outcome: CaseOutcome) -> str:
     lines: list[str] = []
     for attempt in outcome.attempts:
         number = f"attempt {attempt.repeat + 1}: " if len(outcome.attempts) > 1 else ""

@@ -7,7 +7,7 @@ from statistics import fmean, median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.eval.case import Place
+from swink.eval.case import SourceLine
 from swink.eval.result import CaseResult
 from swink.eval.summary import State, cost_of, pass_rate_of, state_of
 from swink.messages.jsondata import clean
@@ -17,7 +17,7 @@ _LONGEST = 2_000
 """Characters of a reason."""
 
 
-class Outcome(Struct, frozen=True, dict=True):
+class CaseOutcome(Struct, frozen=True, dict=True):
     """One case and its attempts, of which there is at least one, in the order of their numbers."""
 
     attempts: tuple[CaseResult, ...]
@@ -27,7 +27,6 @@ class Outcome(Struct, frozen=True, dict=True):
 
     @property
     def id(self) -> str:
-        """The case's."""
         return clean(self.attempts[0].case_id)
 
     @property
@@ -38,11 +37,10 @@ class Outcome(Struct, frozen=True, dict=True):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The case's."""
         return tuple([clean(tag) for tag in dict.fromkeys(self.attempts[0].tags)])
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> SourceLine | None:
         """Where the case stands, if that is known."""
         return next((attempt.place for attempt in self.attempts if attempt.place is not None), None)
 
@@ -58,7 +56,6 @@ class Outcome(Struct, frozen=True, dict=True):
 
     @property
     def passed(self) -> int:
-        """How many attempts passed."""
         return sum(attempt.passed for attempt in self.attempts)
 
     @cached_property
@@ -81,12 +78,11 @@ class Outcome(Struct, frozen=True, dict=True):
 
     @cached_property
     def tokens(self) -> int:
-        """Of all attempts."""
         return sum(attempt.usage.total for attempt in self.attempts)
 
     @cached_property
     def turns(self) -> float:
-        """Of the median attempt."""
+        """Replies of the model in the median attempt."""
         return median(attempt.turns for attempt in self.attempts)
 
     @cached_property
@@ -95,7 +91,7 @@ class Outcome(Struct, frozen=True, dict=True):
         return list(dict.fromkeys(why for attempt in self.attempts for why in whys_of(attempt)))
 
 
-def outcomes_of(results: Sequence[CaseResult]) -> list[Outcome]:
+def outcomes_of(results: Sequence[CaseResult]) -> list[CaseOutcome]:
     """The outcomes in the order of the cases' first results; of an attempt made twice the newer counts."""
     cases: dict[str, dict[int, tuple[CaseResult, int]]] = {}
     for place, result in enumerate(results):
@@ -103,7 +99,9 @@ def outcomes_of(results: Sequence[CaseResult]) -> list[Outcome]:
         slim = replace(result, transcript=last, calls=(), timings=(), tools=(), system_prompt="", metadata={})
         cases.setdefault(result.case_id, {})[result.repeat] = slim, place
     ordered = [[tried[repeat] for repeat in sorted(tried)] for tried in cases.values()]
-    return [Outcome(tuple([one for one, _ in tried]), tuple([at for _, at in tried])) for tried in ordered]
+    return [
+        CaseOutcome(tuple([one for one, _ in tried]), tuple([at for _, at in tried])) for tried in ordered
+    ]
 
 
 def score_of(attempt: CaseResult) -> float | None:

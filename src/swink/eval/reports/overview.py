@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.figures import dollars, quantile, seconds
-from swink.eval.reports.outcomes import Outcome, score_of
-from swink.eval.reports.plots import Point, Rate, floor_of, histogram, log_edges, rates, scatter
-from swink.eval.result import CaseResult, Summary
-from swink.eval.statistics import interval
+from swink.eval.reports.figures import dollars, seconds
+from swink.eval.reports.outcomes import CaseOutcome, score_of
+from swink.eval.reports.plots import Point, TagRate, floor_of, histogram, log_edges, rates, scatter
+from swink.eval.result import CaseResult, RunSummary
+from swink.eval.statistics import interval, percentile
 
 _MOST_TAGS = 14
 
 
 def plots_of(
-    outcomes: Sequence[Outcome], summary: Summary, comparison: TwoRuns | None
+    outcomes: Sequence[CaseOutcome], summary: RunSummary, comparison: TwoRuns | None
 ) -> Iterator[tuple[str, str, str]]:
     """The name of each plot, a note to it, and its SVG."""
     before = [was for was, _ in comparison.both] if comparison is not None else []
@@ -72,7 +72,7 @@ def paired_plot(comparison: TwoRuns) -> str:
     return scatter(points, (low, 1), low, "{:g}".format, names, "Scores before and now", diagonal=True)
 
 
-def _by_tag(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+def _by_tag(outcomes: Sequence[CaseOutcome]) -> dict[str, list[float]]:
     """The pass rates of the cases of each tag."""
     by_tag: dict[str, list[float]] = {}
     for outcome in outcomes:
@@ -81,18 +81,21 @@ def _by_tag(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
     return by_tag
 
 
-def _rate(tag: str, values: Sequence[float], before: Sequence[float]) -> Rate:
-    return Rate(tag, fmean(values), interval(values), len(values), fmean(before) if before else None)
+def _rate(tag: str, values: Sequence[float], before: Sequence[float]) -> TagRate:
+    return TagRate(tag, fmean(values), interval(values), len(values), fmean(before) if before else None)
 
 
-def _told(outcome: Outcome) -> str:
+def _told(outcome: CaseOutcome) -> str:
     return f"{outcome.id}: score {outcome.score or 0:.2f}, {dollars(outcome.cost)}"
 
 
 def _latency(attempts: Sequence[CaseResult], old: Sequence[CaseResult], times: Sequence[float]) -> str:
-    marks = [(quantile(times, 0.5), f"median {seconds(quantile(times, 0.5))}")]
+    times = sorted(times)
+    middle = percentile(times, 0.5)
+    marks = [(middle, f"median {seconds(middle)}")]
     if len(times) >= 20:
-        marks = [(marks[0][0], "median"), (quantile(times, 0.95), f"95 %: {seconds(quantile(times, 0.95))}")]
+        high = percentile(times, 0.95)
+        marks = [(middle, "median"), (high, f"95 %: {seconds(high)}")]
     return histogram(
         [attempt.duration for attempt in attempts if attempt.passed],
         [attempt.duration for attempt in attempts if not attempt.passed],

@@ -35,7 +35,7 @@
     return minutes < 60 ? `${minutes} min ${two(whole % 60)} s` : `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
   }
 
-  /* Details are unpacked when somebody looks. */
+  /* Details are unpacked when a case is opened. */
   const packed = document.getElementsByClassName("chunk"), chunks = [], texts = [];
   function unpack(index) {
     chunks[index] ??= (async () => {

@@ -1,4 +1,4 @@
-"""Data of the page: a short row for every case, and chunks of details that are unpacked when somebody looks.
+"""Data of the page: a short row for every case, and chunks of details, unpacked when a case is opened.
 
 The rows are read when the page opens, so they hold only what the table shows, sorts and filters by. Details
 (metrics, errors, conversations) are compressed JSON, some hundred kilobytes in a chunk.
@@ -13,10 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.conversation import conversation
-from swink.eval.reports.outcomes import Outcome, score_of
-from swink.eval.result import CaseResult
-from swink.eval.score import Metric
+from swink.eval.reports.outcomes import CaseOutcome, score_of
+from swink.eval.reports.transcriptrows import conversation
+from swink.eval.result import CaseResult, Metric
 from swink.eval.summary import cost_of
 from swink.messages.jsondata import clean, encode
 from swink.messages.redact import redact_text
@@ -45,7 +44,7 @@ class PageData(Struct, frozen=True):
 
 
 def page_data(
-    outcomes: Sequence[Outcome], results: Sequence[CaseResult], comparison: TwoRuns | None
+    outcomes: Sequence[CaseOutcome], results: Sequence[CaseResult], comparison: TwoRuns | None
 ) -> PageData:
     """The data of a run; its results are looked at one at a time."""
     shown = outcomes
@@ -75,7 +74,7 @@ def embedded(data: Any) -> str:
     return msgspec.json.encode(data).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
-def _is_passed(outcome: Outcome) -> bool:
+def _is_passed(outcome: CaseOutcome) -> bool:
     return outcome.state == "passed"
 
 
@@ -90,12 +89,12 @@ def _numbers(names: Iterator[str]) -> dict[str, int]:
 
 
 def _row(
-    outcome: Outcome, tags: dict[str, int], metrics: dict[str, int], comparison: TwoRuns | None
+    outcome: CaseOutcome, tags: dict[str, int], metrics: dict[str, int], comparison: TwoRuns | None
 ) -> list[Any]:
     """In the order that the script names: see `FIELDS` there."""
     failed = {clean(m.name) for attempt in outcome.attempts for m in attempt.metrics if not m.passed}
     before = None
-    if comparison is not None and (was := comparison.by_id[outcome.id].before) is not None:
+    if comparison is not None and (was := comparison.before.get(outcome.id)) is not None:
         before = [STATES.index(was.state), _short(was.score), _short(was.cost, 6), _short(was.duration)]
     return [
         outcome.id,
@@ -116,12 +115,12 @@ def _row(
 
 
 def _details(
-    outcome: Outcome, results: Sequence[CaseResult], comparison: TwoRuns | None, room: int
+    outcome: CaseOutcome, results: Sequence[CaseResult], comparison: TwoRuns | None, room: int
 ) -> dict[str, Any]:
     details: dict[str, Any] = {"attempts": [_attempt(results[place], room) for place in outcome.places]}
     if outcome.place is not None:
         details["place"] = str(outcome.place)
-    if comparison is not None and (was := comparison.by_id[outcome.id].before) is not None and was.whys:
+    if comparison is not None and (was := comparison.before.get(outcome.id)) is not None and was.whys:
         details["before"] = [why[:_LONGEST] for why in was.whys[:5]]
     return details
 

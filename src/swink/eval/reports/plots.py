@@ -22,7 +22,7 @@ _DOT_ROW = 26
 Label = Callable[[float], str]
 
 
-class Rate(Struct, frozen=True):
+class TagRate(Struct, frozen=True):
     """A pass rate with its interval, of one tag; `before` is that of an earlier run."""
 
     name: str
@@ -42,7 +42,7 @@ class Point(Struct, frozen=True):
     told: str
 
 
-def rates(rows: Sequence[Rate], total: float) -> str:
+def rates(rows: Sequence[TagRate], total: float) -> str:
     """Pass rates below each other, each with its interval; a thin line marks that of the whole run."""
     left, right = 138, 52
     span = WIDTH - left - right

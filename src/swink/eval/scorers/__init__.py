@@ -13,10 +13,10 @@ from swink.eval.scorers.calibration import Calibration as Calibration
 from swink.eval.scorers.calibration import Label as Label
 from swink.eval.scorers.calibration import calibrate as calibrate
 from swink.eval.scorers.calibration import load_labels as load_labels
-from swink.eval.scorers.environment import environment_state as environment_state
+from swink.eval.scorers.footprint import budget as budget
+from swink.eval.scorers.footprint import environment_state as environment_state
 from swink.eval.scorers.judges import JudgeModel as JudgeModel
 from swink.eval.scorers.judges import Panel as Panel
-from swink.eval.scorers.limits import budget as budget
 from swink.eval.scorers.registry import Scorer as Scorer
 from swink.eval.scorers.registry import find_scorer as find_scorer
 from swink.eval.scorers.registry import problem_of as problem_of

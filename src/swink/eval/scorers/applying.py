@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from swink.errors import AgentError, said
 from swink.eval.case import Case
-from swink.eval.score import Metric, Score
+from swink.eval.result import Metric, Score
 from swink.eval.scorers.judges import JudgeModel, Panel
 from swink.eval.scorers.registry import (
     ScoreFunction,
@@ -89,7 +89,7 @@ def _applicable(case: Case) -> Iterator[_Use]:
             if found.applies(case):
                 yield _Use(found.name, found)
         except Exception as error:
-            # Somebody else's function; that it cannot say must not let the case pass.
+            # A user's function; a failure of it must not let the case pass.
             yield _Use(found.name, found, trouble=error)
 
 
@@ -133,8 +133,8 @@ class _Attempt(Struct, frozen=True):
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            # A scorer is somebody else's code, and a judge somebody else's model: what they raise is theirs,
-            # and so is a CancelledError that nobody sent us.
+            # Scorers and judges are foreign code: what they raise becomes the error of their metric, and so
+            # does a CancelledError that is not meant for this task.
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
@@ -173,7 +173,7 @@ def _as_score(answer: Any) -> Score:
     try:
         usable = not isinstance(value, str | bytes) and 0 <= value <= 1
     except Exception:
-        # Somebody else's class may compare in any way.
+        # A foreign class may compare in any way.
         usable = False
     if not usable or isinstance(value, complex):
         raise ScorerFailed(
@@ -191,7 +191,7 @@ def _brief(value: Any) -> str:
     try:
         return _shown(repr(value), 200)
     except Exception:
-        # Somebody else's `__repr__`.
+        # A foreign `__repr__` may fail.
         return f"a {type(value).__name__}"
 
 

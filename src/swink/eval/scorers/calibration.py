@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import InvalidInput
-from swink.eval.result import CaseResult
-from swink.eval.score import Metric
+from swink.eval.result import CaseResult, Metric
 from swink.eval.scorers.agreement import cohen_kappa
 
 

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from swink.eval.case import Case
-from swink.eval.score import Score
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.responses import against, wanted_text
 from swink.eval.trajectory import Trajectory

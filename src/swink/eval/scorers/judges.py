@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from swink.agent import Agent
 from swink.errors import AgentError, InvalidInput
 from swink.eval.case import Case
-from swink.eval.score import Score, Verdict
+from swink.eval.result import JudgeVerdict, Score
 from swink.eval.scorers.evidence import fenced
 from swink.eval.trajectory import Trajectory
 from swink.messages import ModelSpec
@@ -64,11 +64,10 @@ class Decided(Struct, frozen=True):
 
     @property
     def value(self) -> float:
-        """1 or 0."""
         return float(self.holds)
 
 
-class JudgeFailed(AgentError):
+class NoVerdict(AgentError):
     """A judge gave no verdict."""
 
 
@@ -89,7 +88,7 @@ class Panel:
         self._evidence: str | None = None
         self.threshold = 0.75
         """What a judge's value must reach for the aggregator `all`."""
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[JudgeVerdict] = []
         self.cost: float | None = 0.0
         """Dollars; None: unknown."""
 
@@ -101,19 +100,19 @@ class Panel:
         aggregator: Aggregator = "majority",
         models: Sequence[str] | str = (),
     ) -> Score:
-        """One score of all judges; raises `JudgeFailed` if one of them gives no verdict."""
+        """One score of all judges; raises `NoVerdict` if one of them gives no verdict."""
         if scale not in ("yes_no", "grades"):
             raise InvalidInput(f"no scale {scale!r}; there are grades and yes_no")
         if aggregator not in AGGREGATORS:
             raise InvalidInput(f"no aggregator {aggregator!r}; there are {', '.join(AGGREGATORS)}")
         judges = ((models,) if isinstance(models, str) else tuple(models)) or self._judges
         if not judges:
-            raise JudgeFailed("there is no model to judge with; name judges in the suite, or pass judges=[…]")
+            raise NoVerdict("there is no model to judge with; name judges in the suite, or pass judges=[…]")
         if self._evidence is None:
             self._evidence = await in_thread(fenced, self._case, self._trajectory)
         asked = [self._verdict(judge, rubric, scale, self._evidence) for judge in judges]
         answers = await asyncio.gather(*asked, return_exceptions=True)
-        verdicts = [answer for answer in answers if isinstance(answer, Verdict)]
+        verdicts = [answer for answer in answers if isinstance(answer, JudgeVerdict)]
         self.verdicts += verdicts
         for failure in answers:
             if isinstance(failure, BaseException):
@@ -121,7 +120,7 @@ class Panel:
         value = AGGREGATORS[aggregator]([verdict.value for verdict in verdicts], self.threshold)
         return Score(value, _explain(verdicts))
 
-    async def _verdict(self, judge: JudgeModel, rubric: str, scale: Scale, evidence: str) -> Verdict:
+    async def _verdict(self, judge: JudgeModel, rubric: str, scale: Scale, evidence: str) -> JudgeVerdict:
         model, stream_fn = judge if isinstance(judge, tuple) else (judge, self._ask)
         spec = parse_model(model)
         graded = scale == "grades"
@@ -137,8 +136,8 @@ class Panel:
         try:
             verdict = result.output
         except AgentError as error:
-            raise JudgeFailed(f"the judge {spec} gave no verdict: {error}") from error
-        return Verdict(str(spec), verdict.value, verdict.reasoning)
+            raise NoVerdict(f"the judge {spec} gave no verdict: {error}") from error
+        return JudgeVerdict(str(spec), verdict.value, verdict.reasoning)
 
 
 def _median(values: Sequence[float], threshold: float) -> float:
@@ -155,7 +154,7 @@ AGGREGATORS: Mapping[str, Callable[[Sequence[float], float], float]] = {
 """How the values of several judges become one, by name; `all` also gets the threshold."""
 
 
-def _explain(verdicts: Sequence[Verdict]) -> str:
+def _explain(verdicts: Sequence[JudgeVerdict]) -> str:
     if len(verdicts) == 1:
         return verdicts[0].why
     return "\n".join(f"{verdict.judge} ({verdict.value:g}): {verdict.why}" for verdict in verdicts)

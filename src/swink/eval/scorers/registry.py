@@ -19,18 +19,18 @@ from msgspec.structs import force_setattr
 
 from swink.errors import InvalidInput, MisuseError
 from swink.eval.case import Case
-from swink.eval.score import Score
+from swink.eval.result import Score
 from swink.eval.trajectory import Trajectory
 from swink.messages.redact import describe_error
 from swink.system.loading import load_object
 
 ON_DEMAND: Mapping[str, str] = {
-    "code": "swink.eval.scorers.code:code",
+    "code": "swink.eval.scorers.coderun:code",
     "embedding_similarity": "swink.eval.scorers.embeddings:embedding_similarity",
     "bfcl": "swink.eval.importers.bfcl:bfcl",
     "gsm8k": "swink.eval.importers.gsm8k:gsm8k",
-    "humaneval": "swink.eval.importers.programs:humaneval",
-    "mbpp": "swink.eval.importers.programs:mbpp",
+    "humaneval": "swink.eval.importers.codetasks:humaneval",
+    "mbpp": "swink.eval.importers.codetasks:mbpp",
     "ifeval": "swink.eval.importers.ifeval:ifeval",
     "tau": "swink.eval.importers.tau:tau",
 }
@@ -109,7 +109,7 @@ def find_scorer(name: str, directory: str | Path | None = None) -> Scorer:
         try:
             value = offered.load()
         except (Exception, SystemExit) as error:
-            # Loading imports somebody else's package, which may fail in any way.
+            # Loading imports a foreign package, which may fail in any way.
             raise MisuseError(
                 f"the scorer {name!r} of {offered.value} cannot be loaded: {describe_error(error)}"
             ) from error

@@ -8,10 +8,9 @@ from msgspec import UNSET
 
 from swink.errors import InvalidInput, MisuseError
 from swink.eval.case import Case, ExpectedResponse
-from swink.eval.score import Score
+from swink.eval.result import Score
 from swink.eval.scorers.patterns import search
 from swink.eval.scorers.registry import scorer
-from swink.eval.scorers.similarity import edit_distance
 from swink.eval.scorers.values import NoJson, equal, likeness, read_json
 from swink.eval.trajectory import Trajectory
 from swink.messages.jsondata import decode, encode
@@ -102,6 +101,32 @@ def score_of(problems: Sequence[str | None], what: str = "the response") -> Scor
     wrong = [problem for problem in problems if problem is not None]
     why = f"{what} {'; '.join(wrong)}" if wrong else "all that is expected holds"
     return Score(1.0 - len(wrong) / len(problems), why)
+
+
+def edit_distance(one: str, other: str) -> int:
+    """How many characters to insert, delete or replace until the texts are equal (Levenshtein).
+
+    Myers' algorithm, in Hyyrö's form: a column of the table is two long integers, a bit for each character.
+    """
+    if len(one) < len(other):
+        one, other = other, one
+    if not other:
+        return len(one)
+    places: dict[str, int] = {}
+    for index, character in enumerate(one):
+        places[character] = places.get(character, 0) | 1 << index
+    last, everything = 1 << len(one) - 1, (1 << len(one)) - 1
+    more, less, distance = everything, 0, len(one)
+    for character in other:
+        match = places.get(character, 0)
+        diagonal = ((((match & more) + more) ^ more) | match | less) & everything
+        up = less | ~(diagonal | more) & everything
+        down = diagonal & more
+        distance += 1 if up & last else -1 if down & last else 0
+        up = up << 1 | 1
+        more = (down << 1 | ~(diagonal | up)) & everything
+        less = diagonal & up & everything
+    return distance
 
 
 def _json_problem(text: str, expected: Any) -> str | None:

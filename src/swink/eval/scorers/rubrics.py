@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from swink.eval.case import Case
-from swink.eval.score import Score
+from swink.eval.result import Score
 from swink.eval.scorers.judges import Aggregator, Panel, Scale
 from swink.eval.scorers.registry import Scorer, scorer
 from swink.eval.trajectory import Trajectory

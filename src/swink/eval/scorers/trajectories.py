@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from swink.errors import InvalidInput
 from swink.eval.case import Case, ExpectedCall
-from swink.eval.score import Score
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import contains, equal
 from swink.eval.trajectory import TakenCall, Trajectory

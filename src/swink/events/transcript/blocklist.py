@@ -1,10 +1,10 @@
-"""A list of blocks that can tell what changed in it since somebody looked last."""
+"""A list of blocks that can tell what changed in it since a given version."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from swink.events.transcript.blocks import Block
+from swink.events.transcript.blockkinds import Block
 
 
 class Changes(Struct, frozen=True):
@@ -31,12 +31,10 @@ class BlockList:
         return len(self.items)
 
     def append(self, block: Block) -> None:
-        """Add a block."""
         self.items.append(block)
         self._touch(len(self.items) - 1)
 
     def put(self, place: int, block: Block) -> None:
-        """Replace a block."""
         self.items[place] = block
         self._touch(place)
 

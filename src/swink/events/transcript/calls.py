@@ -6,8 +6,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec.structs import replace
 
 from swink.events import AgentEvent, NestedEvent, ToolExecutionStart, ToolExecutionUpdate
+from swink.events.transcript.blockkinds import ToolBlock, ToolState
 from swink.events.transcript.blocklist import BlockList
-from swink.events.transcript.blocks import ToolBlock, ToolState
 from swink.messages import ToolResult, ToolResultMessage
 
 _OUTPUT = 20_000
@@ -47,7 +47,6 @@ class Calls(Generic[T]):
         self.places = {}
 
     def start(self, event: ToolExecutionStart) -> None:
-        """A call runs."""
         asked = self._block(event.call_id)
         if asked is not None:
             ran_with = None if asked.arguments == event.arguments else event.arguments

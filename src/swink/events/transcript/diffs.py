@@ -35,7 +35,7 @@ class Hunk(Struct, frozen=True):
 
     @property
     def header(self) -> str:
-        """`@@ -3,7 +3,8 @@`."""
+        """The line that tells where it belongs: `@@ -3,7 +3,8 @@`."""
         return (
             f"@@ -{_range([line.old for line in self.lines])} +{_range([line.new for line in self.lines])} @@"
         )
@@ -67,12 +67,10 @@ class Diff(Struct, frozen=True):
 
     @property
     def added(self) -> int:
-        """How many lines came."""
         return sum(line.kind == "added" for hunk in self.hunks for line in hunk.lines)
 
     @property
     def removed(self) -> int:
-        """How many lines went."""
         return sum(line.kind == "removed" for hunk in self.hunks for line in hunk.lines)
 
     @property

@@ -1,6 +1,6 @@
 """Folding: events or records in, blocks out; a run that was watched and its saved session give the same ones.
 
-A delta only adds to the text of a block that grows; the block itself is made when somebody looks.
+A delta only adds to the text of a block that grows; the block itself is made when the blocks are read.
 """
 
 import time
@@ -25,8 +25,7 @@ from swink.events import (
     ToolExecutionUpdate,
     TurnEnd,
 )
-from swink.events.transcript.blocklist import BlockList, Changes
-from swink.events.transcript.blocks import (
+from swink.events.transcript.blockkinds import (
     AgentStopped,
     Block,
     Compacted,
@@ -41,6 +40,7 @@ from swink.events.transcript.blocks import (
     ThinkingBlock,
     ToolBlock,
 )
+from swink.events.transcript.blocklist import BlockList, Changes
 from swink.events.transcript.calls import Calls
 from swink.events.transcript.replies import Totals, block_of, blocks_of
 from swink.messages import (
@@ -255,7 +255,7 @@ class Transcript:
         self._place = len(self._blocks)
         """Where its blocks begin."""
         self._is_open = True
-        """Until its message is there; what is shown of it before is replaced then."""
+        """True until its message has arrived, whose blocks replace what was streamed."""
         self._growing: dict[int, _Growing] = {}
         self._unseen: list[_Growing] = []
         self._calls.forget()

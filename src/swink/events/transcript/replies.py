@@ -7,7 +7,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.events.transcript.blocks import (
+from swink.events.transcript.blockkinds import (
     Block,
     Custom,
     Ended,
@@ -52,7 +52,6 @@ class Totals(Struct, frozen=True):
     model: str = ""
 
     def plus(self, reply: AssistantMessage) -> "Totals":
-        """With one more reply."""
         usage = reply.usage
         return Totals(
             self.prompts,

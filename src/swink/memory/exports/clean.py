@@ -48,13 +48,13 @@ T = TypeVar("T")
 
 
 def clean_meta(meta: SessionMeta) -> SessionMeta:
-    """The metadata without secrets."""
+    """The metadata with secrets in its title and directory redacted."""
     directory = None if meta.directory is None else redact_text(meta.directory)
     return replace(meta, title=redact_text(meta.title), directory=directory)
 
 
 def clean_record(record: Record) -> Record:
-    """The record without secrets."""
+    """The record with every text, argument, detail and state in it redacted."""
     match record:
         case MessageSaved(message) | CustomSaved(message):
             return replace(record, message=cast(Any, clean_message(message)))
@@ -85,7 +85,7 @@ def clean_record(record: Record) -> Record:
 
 
 def clean_message(message: Message) -> Message:
-    """The message without secrets."""
+    """The message with its content, details and error redacted."""
     match message:
         case UserMessage(content):
             return replace(message, content=_clean_blocks(content))

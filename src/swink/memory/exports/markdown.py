@@ -15,7 +15,7 @@ from swink.events.transcript import (
     ThinkingBlock,
     ToolBlock,
 )
-from swink.events.transcript.blocks import counted, json_of
+from swink.events.transcript.blockkinds import counted, json_of
 from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, gist_of
 from swink.messages import Base64Source, Image, UrlSource
 

@@ -23,10 +23,10 @@ from swink.events.transcript import (
     ThinkingBlock,
     ToolBlock,
 )
-from swink.events.transcript.blocks import json_of
+from swink.events.transcript.blockkinds import json_of
 from swink.events.transcript.diffs import changed_words
-from swink.memory.exports.code import Piece, highlight_lines, render_line
 from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, date_of, gist_of
+from swink.memory.exports.highlighting import Piece, highlight_lines, render_line
 from swink.memory.exports.prose import code_block, link, render
 from swink.messages import Base64Source, Image, UrlSource
 
@@ -39,20 +39,9 @@ _COMMANDS = {"command": "bash", "script": "bash", "code": "", "sql": "sql", "que
 
 def write_page(facts: Facts, blocks: Iterable[Block]) -> Iterator[str]:
     """The parts of the page."""
-    style, script = _asset("page.css"), _asset("page.js")
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     title = html.escape(facts.title)
-    yield (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="referrer" content="no-referrer">\n<meta name="generator" content="swink">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-    )
+    head, end = page_frame("swink.memory.exports", title)
+    yield head
     yield from _header(facts, title)
     yield '<main id="conversation">\n'
     number, is_open = 0, False
@@ -63,7 +52,25 @@ def write_page(facts: Facts, blocks: Iterable[Block]) -> Iterator[str]:
             yield f'<section class="turn" id="prompt-{number}">\n'
         yield _block(block, number)
     yield "</section>\n" * is_open
-    yield f"</main>\n<footer>Exported by swink</footer>\n<script>{script}</script>\n</body>\n</html>\n"
+    yield f"</main>\n<footer>Exported by swink</footer>\n{end}"
+
+
+def page_frame(package: str, title: str) -> tuple[str, str]:
+    """The beginning and the end of a page, its style and script from a package; the title is HTML."""
+    style, script = _asset(package, "page.css"), _asset(package, "page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    head = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta name="referrer" content="no-referrer">\n<meta name="generator" content="swink">\n'
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+    )
+    return head, f"<script>{script}</script>\n</body>\n</html>\n"
 
 
 def _header(facts: Facts, title: str) -> Iterator[str]:
@@ -243,8 +250,8 @@ def _image(image: Image) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    return files("swink.memory.exports").joinpath(name).read_text("utf-8").strip()
+def _asset(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text("utf-8").strip()
 
 
 def _hash(content: str) -> str:

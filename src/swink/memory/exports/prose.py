@@ -1,46 +1,41 @@
 """Prose: Markdown as HTML that is safe to show: no tag of the text survives, a link leads to the web only.
 
-Headings, paragraphs, lists, quotes, tables, rules, fences; emphasis, code, links. The time is linear in the
-text: whatever would take longer is shown as plain text.
+CommonMark with tables and strikethrough, as in the terminal. Definitions of links are shown, not hidden, and
+images are links: an exported page asks for nothing.
 """
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING
 
-from swink.memory.exports.code import highlight
+from swink.memory.exports.highlighting import highlight
 
-_FENCE = re.compile(r"( *)(`{3,}+|~{3,}+)([^`]*)$")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
-_ITEM = re.compile(r"( *)([-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|$)")
-_QUOTE = re.compile(r" {0,3}> ?")
-_TABLE_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-_TASK = re.compile(r"\[([ xX])\][ \t]+")
-_DEEPEST = 8
-_LONGEST = 4_000
-"""Characters of a paragraph in which emphasis and links are looked for."""
-_INLINE = re.compile(
-    r"(?P<escape>\\[!-/:-@\[-`{-~])"
-    r"|(?<!`)(?P<ticks>`{1,8})(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
-    r"|!?\[(?P<label>[^\[\]\n]{0,300})\]"
-    r"\((?P<target>[^()\s<>]{1,1500}(?:\([^()\s<>]{0,200}\))?)(?:[ \t]+\"[^\"\n]{0,200}\")?\)"
-    r"|<(?P<auto>https?://[^\s<>]{1,1500})>"
-    r"|(?P<bare>https?://[^\s<>\"'`]{1,1500}[^\s<>\"'`.,;:!?)\]}*_])"
-    r"|\*\*(?P<bold>\S|\S.{0,400}?\S)\*\*"
-    r"|(?<!\w)__(?P<bold2>\S|\S.{0,400}?\S)__(?!\w)"
-    r"|~~(?P<strike>\S|\S.{0,400}?\S)~~"
-    r"|\*(?P<italic>[^\s*]|[^\s*][^*]{0,400}[^\s*])\*"
-    r"|(?<!\w)_(?P<italic2>[^\s_]|[^\s_].{0,400}?[^\s_])_(?!\w)"
-    r"|(?P<rest>(?: {2,}|\\)\n)",
-    re.S,
-)
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
+    from markdown_it.tree import SyntaxTreeNode
+
+_DEEPEST = 40
+"""Levels of quotes and lists; the parser drops what is deeper, so that such a text is shown as it is."""
+_MOST_BRACKETS = 300
+"""Brackets of a paragraph up to which it is parsed: each may be the start of a link that ends anywhere."""
 _LINK = re.compile(r"(?:https?://|mailto:)", re.I)
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`]{1,1500}[^\s<>\"'`.,;:!?)\]}*_]")
+_TASK = re.compile(r"\[([ xX])\][ \t]+")
+_TAGS = {"em": "em", "strong": "strong", "s": "del"}
 
 
 def render(text: str) -> str:
-    """Markdown as HTML."""
-    return _render(text.replace("\r\n", "\n").expandtabs(4).split("\n"), 0)
+    """Markdown as HTML, in time that is linear in the text."""
+    # Not at the top: it takes long to import, and most programs never export.
+    from markdown_it.tree import SyntaxTreeNode
+
+    tokens = _parser().parse(text)
+    if any(token.level >= _DEEPEST - 2 for token in tokens):
+        return f"<p>{html.escape(text, quote=False)}</p>"
+    return _blocks(SyntaxTreeNode(tokens).children)
 
 
 def link(target: str, label: str) -> str:
@@ -50,82 +45,6 @@ def link(target: str, label: str) -> str:
     return f'<a href="{html.escape(target)}" rel="noopener noreferrer nofollow">{label}</a>'
 
 
-def render_inline(text: str, depth: int = 0) -> str:
-    """A line of Markdown as HTML."""
-    if len(text) > _LONGEST or depth > _DEEPEST:
-        return html.escape(text, quote=False)
-    parts: list[str] = []
-    at = 0
-    for found in _INLINE.finditer(text):
-        parts += [html.escape(text[at : found.start()], quote=False), _inline(found, depth + 1)]
-        at = found.end()
-    return "".join([*parts, html.escape(text[at:], quote=False)])
-
-
-def _inline(found: re.Match[str], depth: int) -> str:
-    kind = found.lastgroup
-    match kind:
-        case "escape":
-            return html.escape(found[0][1:], quote=False)
-        case "ticks" | "code":
-            code = found["code"] or ""
-            stripped = code[1:-1] if code[:1] == code[-1:] == " " and code.strip() else code
-            return f"<code>{html.escape(stripped, quote=False)}</code>"
-        case "label" | "target":
-            label = render_inline(found["label"], depth) or html.escape(found["target"], quote=False)
-            return link(found["target"], label)
-        case "auto" | "bare":
-            target = found[kind]
-            return link(target, html.escape(target, quote=False))
-        case "bold" | "bold2":
-            return f"<strong>{render_inline(found[kind], depth)}</strong>"
-        case "italic" | "italic2":
-            return f"<em>{render_inline(found[kind], depth)}</em>"
-        case "strike":
-            return f"<del>{render_inline(found[kind], depth)}</del>"
-        case _:
-            return "<br>\n"
-
-
-def _render(lines: Sequence[str], depth: int) -> str:
-    if depth > _DEEPEST:
-        return f"<p>{html.escape(chr(10).join(lines), quote=False)}</p>"
-    parts: list[str] = []
-    at = 0
-    while at < len(lines):
-        if not lines[at].strip():
-            at += 1
-            continue
-        for read in _READERS:
-            made = read(lines, at, depth)
-            if made is not None:
-                part, at = made
-                parts.append(part)
-                break
-    return "\n".join(parts)
-
-
-_Made = tuple[str, int] | None
-"""The HTML of a block and the line after it; None where there is no such block."""
-
-
-def _read_fence(lines: Sequence[str], at: int, depth: int) -> _Made:
-    opened = _FENCE.match(lines[at])
-    if opened is None:
-        return None
-    indent, mark, info = opened.groups()
-    language = (info.split() or [""])[0]
-    body: list[str] = []
-    at += 1
-    while at < len(lines):
-        line = lines[at].strip()
-        if line.startswith(mark) and not line.strip(mark[0]):
-            break
-        body.append(lines[at].removeprefix(indent) if lines[at].startswith(indent) else lines[at].lstrip())
-        at += 1
-    return code_block("\n".join(body), language, caption=language), at + 1
-
-
 def code_block(code: str, language: str = "", path: str = "", caption: str = "") -> str:
     """Code in a box that scrolls by itself."""
     head = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
@@ -133,133 +52,105 @@ def code_block(code: str, language: str = "", path: str = "", caption: str = "")
     return f'<figure class="code">{head}{body}</figure>'
 
 
-def _read_heading(lines: Sequence[str], at: int, depth: int) -> _Made:
-    found = _HEADING.match(lines[at])
-    if found is None:
-        return None
-    level = min(6, len(found[1]) + 2)  # the page has a title and a heading for each prompt
-    return f"<h{level}>{render_inline(found[2].rstrip().rstrip('#').rstrip())}</h{level}>", at + 1
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
+    parser.disable(["html_block", "html_inline", "reference"])
+    parser.core.ruler.at("inline", _parse_paragraphs)
+    # `link` decides where links may lead, and escapes them.
+    parser.validateLink = lambda url: True
+    parser.normalizeLink = lambda url: url
+    return parser
 
 
-def _read_rule(lines: Sequence[str], at: int, depth: int) -> _Made:
-    return ("<hr>", at + 1) if _RULE.match(lines[at]) else None
+def _parse_paragraphs(state: "StateCore") -> None:
+    from markdown_it.token import Token
+
+    for token in state.tokens:
+        if token.type == "inline":
+            token.children = []
+            if token.content.count("[") > _MOST_BRACKETS:
+                token.children.append(Token("text", "", 0, content=token.content))
+            else:
+                state.md.inline.parse(token.content, state.md, state.env, token.children)
 
 
-def _read_quote(lines: Sequence[str], at: int, depth: int) -> _Made:
-    if not _QUOTE.match(lines[at]):
-        return None
-    inner: list[str] = []
-    while at < len(lines) and lines[at].strip() and (_QUOTE.match(lines[at]) or not _starts_block(lines[at])):
-        inner.append(_QUOTE.sub("", lines[at], count=1))
-        at += 1
-    return f"<blockquote>{_render(inner, depth + 1)}</blockquote>", at
+def _blocks(nodes: "Iterable[SyntaxTreeNode]", separator: str = "\n") -> str:
+    return separator.join(map(_block, nodes))
 
 
-def _read_table(lines: Sequence[str], at: int, depth: int) -> _Made:
-    if "|" not in lines[at] or at + 1 >= len(lines) or not _TABLE_RULE.match(lines[at + 1]):
-        return None
-    head, rule = _cells(lines[at]), _cells(lines[at + 1])
-    if len(head) != len(rule):
-        return None
-    classes = [_alignment(cell) for cell in rule]
-    rows: list[str] = []
-    at += 2
-    while at < len(lines) and lines[at].strip() and "|" in lines[at]:
-        rows.append(_row("td", [*_cells(lines[at]), *[""] * len(head)][: len(head)], classes))
-        at += 1
-    table = f"<thead>{_row('th', head, classes)}</thead><tbody>{''.join(rows)}</tbody>"
-    return f'<div class="table" tabindex="0"><table>{table}</table></div>', at
+def _block(node: "SyntaxTreeNode") -> str:
+    match node.type:
+        case "heading":
+            level = min(6, int(node.tag[1]) + 2)  # the page has a title and a heading for each prompt
+            return f"<h{level}>{_blocks(node.children)}</h{level}>"
+        case "paragraph":
+            return _blocks(node.children) if node.hidden else f"<p>{_blocks(node.children)}</p>"
+        case "inline":
+            return _inline(node.children)
+        case "blockquote":
+            return f"<blockquote>{_blocks(node.children)}</blockquote>"
+        case "bullet_list" | "ordered_list":
+            start = f' start="{node.attrs["start"]}"' if "start" in node.attrs else ""
+            return f"<{node.tag}{start}>{_blocks(node.children, '')}</{node.tag}>"
+        case "list_item":
+            return f"<li>{_item(node)}</li>"
+        case "table":
+            return f'<div class="table" tabindex="0"><table>{_blocks(node.children, "")}</table></div>'
+        case "thead" | "tbody" | "tr":
+            return f"<{node.tag}>{_blocks(node.children, '')}</{node.tag}>"
+        case "th" | "td":
+            style = str(node.attrs.get("style", ""))
+            name = ' class="middle"' if "center" in style else ' class="right"' if "right" in style else ""
+            return f"<{node.tag}{name}>{_blocks(node.children)}</{node.tag}>"
+        case "hr":
+            return "<hr>"
+        case _:  # code, fenced or indented
+            language = (node.info.split() or [""])[0]
+            return code_block(node.content, language, caption=language)
 
 
-def _cells(line: str) -> list[str]:
-    bare = line.strip().removeprefix("|")
-    bare = bare[:-1] if bare.endswith("|") and not bare.endswith("\\|") else bare
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", bare)]
+def _item(node: "SyntaxTreeNode") -> str:
+    """What is in an item of a list; the box of a task is a sign."""
+    first = node.children[0].children[:1] if node.children else []
+    words = first[0].children[:1] if first and first[0].type == "inline" else []
+    if words and words[0].type == "text" and (task := _TASK.match(words[0].content)):
+        token = words[0].token
+        assert token is not None
+        token.content = f"{'☐' if task[1] == ' ' else '☑'} {token.content[task.end() :]}"
+    return _blocks(node.children)
 
 
-def _alignment(cell: str) -> str:
-    right, left = cell.endswith(":"), cell.startswith(":")
-    return ' class="middle"' if right and left else ' class="right"' if right else ""
+def _inline(nodes: "Iterable[SyntaxTreeNode]", is_linked: bool = False) -> str:
+    parts: list[str] = []
+    for node in nodes:
+        match node.type:
+            case "text":
+                parts.append(_text(node.content, is_linked))
+            case "softbreak":
+                parts.append("\n")
+            case "hardbreak":
+                parts.append("<br>\n")
+            case "code_inline":
+                parts.append(f"<code>{html.escape(node.content, quote=False)}</code>")
+            case "link" | "image":
+                target = str(node.attrs.get("href") or node.attrs.get("src") or "")
+                label = _inline(node.children, is_linked=True) or html.escape(target, quote=False)
+                parts.append(label if is_linked else link(target, label))
+            case kind:
+                tag = _TAGS[kind]
+                parts.append(f"<{tag}>{_inline(node.children, is_linked)}</{tag}>")
+    return "".join(parts)
 
 
-def _row(tag: str, cells: Sequence[str], classes: Sequence[str]) -> str:
-    made = [f"<{tag}{name}>{render_inline(cell)}</{tag}>" for cell, name in zip(cells, classes, strict=True)]
-    return f"<tr>{''.join(made)}</tr>"
-
-
-def _read_list(lines: Sequence[str], at: int, depth: int) -> _Made:
-    first = _ITEM.match(lines[at])
-    if first is None:
-        return None
-    indent, ordered = len(first[1]), first[2][-1] in ".)"
-    items: list[list[str]] = []
-    is_loose = False
-    while at < len(lines):
-        found = _ITEM.match(lines[at])
-        if found is not None and len(found[1]) <= indent + 1 and (found[2][-1] in ".)") == ordered:
-            items.append([found[3] or ""])
-        elif not lines[at].strip():
-            # A blank line ends the list, unless it goes on after it.
-            following = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
-            item = _ITEM.match(following)
-            goes_on = _indent(following) > indent + 1 or (
-                item is not None and len(item[1]) <= indent + 1 and (item[2][-1] in ".)") == ordered
-            )
-            if not following or not goes_on:
-                break
-            is_loose = is_loose or item is None or len(item[1]) <= indent + 1
-            items[-1].append("")
-        elif _indent(lines[at]) > indent or not _starts_block(lines[at]):
-            items[-1].append(lines[at])
-        else:
-            break
-        at += 1
-    tag = "ol" if ordered else "ul"
-    start = f' start="{int(first[2][:-1])}"' if ordered and int(first[2][:-1]) != 1 else ""
-    body = "".join(_item(item, depth, is_loose=is_loose) for item in items)
-    return f"<{tag}{start}>{body}</{tag}>", at
-
-
-def _item(lines: Sequence[str], depth: int, *, is_loose: bool) -> str:
-    first, *rest = lines
-    task = _TASK.match(first)
-    box = "" if task is None else "☑ " if task[1] in "xX" else "☐ "
-    first = first if task is None else first[task.end() :]
-    inner = min((_indent(line) for line in rest if line.strip()), default=0)
-    html_of_all = _render([first, *[line[inner:] for line in rest]], depth + 1)
-    if not is_loose:
-        html_of_all = re.sub(r"\A<p>(.*?)</p>", r"\1", html_of_all, count=1, flags=re.S)
-    return f"<li>{box}{html_of_all}</li>"
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
-def _starts_block(line: str) -> bool:
-    patterns = (_FENCE, _HEADING, _RULE, _ITEM, _QUOTE)
-    return any(pattern.match(line) for pattern in patterns)
-
-
-def _read_paragraph(lines: Sequence[str], at: int, depth: int) -> _Made:
-    body = [lines[at]]
-    at += 1
-    while at < len(lines) and lines[at].strip() and not _starts_block(lines[at]):
-        if "|" in lines[at] and at + 1 < len(lines) and _TABLE_RULE.match(lines[at + 1]):
-            break
-        body.append(lines[at])
-        at += 1
-    text = "\n".join(line.lstrip() if line.endswith("  ") else line.strip() for line in body)
-    return f"<p>{render_inline(text.strip())}</p>", at
-
-
-_READERS: tuple[Callable[[Sequence[str], int, int], _Made], ...] = (
-    _read_fence,
-    _read_heading,
-    _read_rule,
-    _read_quote,
-    _read_table,
-    _read_list,
-    _read_paragraph,
-)
-"""The kinds of blocks; the first that fits a line is taken, and a paragraph always fits."""
+def _text(text: str, is_linked: bool) -> str:
+    """Text with its addresses as links, unless it is the label of one."""
+    parts: list[str] = []
+    at = 0
+    for address in () if is_linked else _ADDRESS.finditer(text):
+        label = html.escape(address[0], quote=False)
+        parts += [html.escape(text[at : address.start()], quote=False), link(address[0], label)]
+        at = address.end()
+    return "".join([*parts, html.escape(text[at:], quote=False)])

@@ -9,6 +9,11 @@ from swink.errors import said
 from swink.messages.jsondata import clean
 
 MARK = "[redacted]"
+LONG_KEY = 12
+"""Characters of a key that can be told from an ordinary word; a made-up key of a local server may be one."""
+_MOST_SENT = 100
+_sent: dict[str, None] = {}
+"""The keys that this process has sent to a server: they are taken out of what is saved."""
 
 _SECRET_KEY = re.compile(
     r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie",
@@ -75,7 +80,33 @@ def redact_value(value: Any) -> Any:
             return value
 
 
+def redact_texts(value: Any) -> Any:
+    """A copy of JSON data without secrets in its texts, whatever their keys are named, as in a schema."""
+    match value:
+        case str():
+            return redact_text(value)
+        case Mapping():
+            return {key: redact_texts(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+        case list() | tuple():
+            return [redact_texts(item) for item in cast("Sequence[Any]", value)]
+        case _:
+            return value
+
+
 def _is_secret(key: object, value: object) -> bool:
     if not isinstance(key, str) or not _SECRET_KEY.search(key) or key.lower() == "token_type":
         return False
     return not (isinstance(value, int | float) and _COUNT_KEY.search(key))
+
+
+def hold(key: str) -> None:
+    """Remember a key; only the last ones are, where every user brings one."""
+    if key not in _sent:
+        _sent[key] = None
+        while len(_sent) > _MOST_SENT:
+            _sent.pop(next(iter(_sent)), None)
+
+
+def sent_keys() -> list[str]:
+    """The keys, as far as they are long enough to be found."""
+    return [key for key in list(_sent) if len(key) >= LONG_KEY]

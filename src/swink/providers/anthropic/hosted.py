@@ -14,7 +14,7 @@ from swink.messages.providertools import (
     WebFetch,
     WebSearch,
 )
-from swink.messages.redact.held import hold
+from swink.messages.redact import hold
 
 CONTAINER = "container"
 """The type under which a reply keeps the container that its code ran in; it is no content of the API's."""

@@ -14,7 +14,7 @@ from swink.messages.providertools import (
     WebFetch,
     WebSearch,
 )
-from swink.messages.redact.held import hold
+from swink.messages.redact import hold
 from swink.providers.gemini.conversation import gemini_version, is_third
 from swink.providers.notices import Notices
 

@@ -16,7 +16,7 @@ from swink.messages.providertools import (
     ProviderTool,
     WebSearch,
 )
-from swink.messages.redact.held import hold
+from swink.messages.redact import hold
 from swink.providers.efforts import grok_efforts, is_openai_name, is_reasoning_model, openai_efforts
 
 _Say = Callable[[Any], dict[str, Any]]

@@ -15,7 +15,7 @@ from swink.app.tui.view.painted import Canvas, Words
 from swink.app.tui.view.results import paint_result, say_more
 from swink.app.tui.visible import printed, visible
 from swink.events.transcript import ToolBlock
-from swink.events.transcript.blocks import json_of
+from swink.events.transcript.blockkinds import json_of
 from swink.tools import FINAL_OUTPUT
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

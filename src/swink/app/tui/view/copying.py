@@ -10,7 +10,7 @@ from typing import Protocol
 
 from swink.app.tui.view.painted import Painted
 from swink.events.transcript import Block, NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
-from swink.events.transcript.blocks import json_of
+from swink.events.transcript.blockkinds import json_of
 
 Point = tuple[int, int, int]
 """Block, line in it, character in that."""

@@ -24,7 +24,7 @@ from swink.app.tui.view.painters import Inside, Setting, Thinking, nothing_insid
 from swink.app.tui.view.roll import Roll, Shown
 from swink.app.tui.view.search import Search, marked, styled
 from swink.events.transcript import Changes, PromptBlock, ThinkingBlock, ToolBlock
-from swink.events.transcript.blocks import Block
+from swink.events.transcript.blockkinds import Block
 
 _LINES = 1 << 32
 """More lines than a block has: with it the place of a block and a line of it are one growing number."""

@@ -53,7 +53,6 @@ class RunBudget(Policy):
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
         return self.spent >= self.limit
 
     def add(self, cost: float) -> None:

@@ -1,12 +1,12 @@
-"""The environment scorer: what a run left behind, in its workspace and in the session state."""
+"""Footprint scorers: what a run left behind, in its workspace and in the session state, and what it used."""
 
 import os
 from pathlib import Path
 from typing import Any
 
 from swink.errors import InvalidInput
-from swink.eval.case import Case, ExpectedResponse
-from swink.eval.score import Score
+from swink.eval.case import Case, CaseBudget, ExpectedResponse
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.responses import problems_with, score_of
 from swink.eval.scorers.values import equal
@@ -29,6 +29,33 @@ async def environment_state(case: Case, trajectory: Trajectory) -> Score:
     if not problems:
         raise InvalidInput("expected_environment_state is empty; give files or state")
     return score_of(problems, "the environment:")
+
+
+@scorer("budget", applies=lambda case: case.budget != CaseBudget())
+async def budget(case: Case, trajectory: Trajectory) -> Score:
+    """The part of the budget's limits that were kept; an unknown cost keeps no limit."""
+    limits, usage = case.budget, trajectory.usage
+    used = {
+        "cost": (limits.max_cost, trajectory.cost, "$"),
+        "input tokens": (limits.max_input, usage.input + usage.cache_read + usage.cache_write, ""),
+        "output tokens": (limits.max_output, usage.output, ""),
+        "turns": (limits.max_turns, len(trajectory.turns), ""),
+    }
+    problems = [
+        _limit_problem(what, limit, spent, unit)
+        for what, (limit, spent, unit) in used.items()
+        if limit is not None
+    ]
+    if not problems:
+        raise InvalidInput("the case has no budget; give it max_cost, max_input, max_output or max_turns")
+    if was_stopped(trajectory):
+        return Score(0.0, f"the agent was stopped at its limit: {trajectory.reason}")
+    return score_of(problems, "the attempt")
+
+
+def was_stopped(trajectory: Trajectory) -> bool:
+    """Whether a limit of the case ended the attempt."""
+    return trajectory.reason is not None and trajectory.reason.startswith(("budget: ", "max turns: "))
 
 
 async def _file_problem(
@@ -61,3 +88,11 @@ def _state_problem(key: str, wanted: Any, state: dict[str, Any]) -> str | None:
 
 def _excerpt(text: str) -> str:
     return repr(text if len(text) <= 200 else f"{text[:200]}…")
+
+
+def _limit_problem(what: str, limit: float, spent: float | None, unit: str) -> str | None:
+    if spent is None:
+        return (
+            f"has an unknown {what}, which may exceed {unit}{limit:g}; set the model's price, or limit tokens"
+        )
+    return f"used {what} {unit}{spent:g} of {unit}{limit:g}" if spent > limit else None

@@ -3,58 +3,44 @@
 headline figures → comparison → plots → metrics → table of cases, which the script fills from the data
 """
 
-import base64
-import hashlib
 import html
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.resources import files
 from urllib.parse import quote
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.figures import dollars, moment, percent, seconds
-from swink.eval.reports.outcomes import Outcome
+from swink.eval.reports.figures import dollars, percent, seconds
+from swink.eval.reports.outcomes import CaseOutcome
 from swink.eval.reports.overview import paired_plot, plots_of
 from swink.eval.reports.pagedata import MOST_CASES, PageData, page_data
 from swink.eval.reports.plots import gauge, shares
-from swink.eval.result import CaseResult, Manifest, Summary
+from swink.eval.result import CaseResult, Manifest, RunSummary
+from swink.memory.exports.facts import date_of
+from swink.memory.exports.page import page_frame
 from swink.messages.jsondata import clean
 from swink.messages.redact import redact_text
 
 
 def write_page(
-    summary: Summary,
-    outcomes: Sequence[Outcome],
+    summary: RunSummary,
+    outcomes: Sequence[CaseOutcome],
     results: Sequence[CaseResult],
     manifest: Manifest,
     comparison: TwoRuns | None,
 ) -> str:
-    """The document."""
+    """The run as one HTML page: headline, comparison, plots, metrics, and the table of its cases."""
     return "".join(_parts(summary, outcomes, results, manifest, comparison))
 
 
 def _parts(
-    summary: Summary,
-    outcomes: Sequence[Outcome],
+    summary: RunSummary,
+    outcomes: Sequence[CaseOutcome],
     results: Sequence[CaseResult],
     manifest: Manifest,
     comparison: TwoRuns | None,
 ) -> Iterator[str]:
-    style, script = _asset("page.css"), _asset("page.js")
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     title = _safe(manifest.name or "Evaluation")
-    yield (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        '<meta name="referrer" content="no-referrer">\n<meta name="generator" content="swink">\n'
-        f"<title>{percent(summary.pass_rate)} · {title}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        '<a class="skip" href="#cases">Skip to the cases</a>\n'
-    )
+    head, end = page_frame("swink.eval.reports", f"{percent(summary.pass_rate)} · {title}")
+    yield f'{head}<a class="skip" href="#cases">Skip to the cases</a>\n'
     yield from _header(summary, manifest, title)
     yield "<main>\n"
     yield from _headline(summary, outcomes)
@@ -78,11 +64,11 @@ def _parts(
     yield f'<script type="application/json" id="data">{data.rows}</script>\n'
     for chunk in data.chunks:
         yield f'<script type="text/plain" class="chunk">{chunk}</script>\n'
-    yield f"<script>{script}</script>\n</body>\n</html>\n"
+    yield end
 
 
-def _header(summary: Summary, manifest: Manifest, title: str) -> Iterator[str]:
-    told = [manifest.model or "", manifest.agent, moment(manifest.started)]
+def _header(summary: RunSummary, manifest: Manifest, title: str) -> Iterator[str]:
+    told = [manifest.model or "", manifest.agent, date_of(manifest.started)]
     told += [f"{manifest.repeat} attempts each"] if manifest.repeat > 1 else []
     yield '<header>\n<div class="bar"><span class="brand">swink eval</span>'
     yield '<button type="button" id="theme" hidden>Theme: auto</button></div>\n'
@@ -90,7 +76,7 @@ def _header(summary: Summary, manifest: Manifest, title: str) -> Iterator[str]:
     yield f'<p class="about">{" · ".join(_safe(part) for part in told if part)}</p>\n</header>\n'
 
 
-def _headline(summary: Summary, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _headline(summary: RunSummary, outcomes: Sequence[CaseOutcome]) -> Iterator[str]:
     yield '<section class="headline" aria-label="Headline figures">\n'
     if not summary.complete:
         yield (
@@ -124,7 +110,7 @@ def _headline(summary: Summary, outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "</ul>\n</section>\n"
 
 
-def _figures(summary: Summary) -> Iterator[tuple[str, str, str]]:
+def _figures(summary: RunSummary) -> Iterator[tuple[str, str, str]]:
     attempts = f"{summary.attempts:,} attempts" if summary.attempts > summary.cases else ""
     yield "Cases", f"{summary.cases:,}", attempts
     yield "Cost", dollars(summary.cost), _each(summary)
@@ -140,7 +126,7 @@ def _figures(summary: Summary) -> Iterator[tuple[str, str, str]]:
             yield f"pass^{last}", percent(summary.pass_hat_k[last]), "all attempts pass"
 
 
-def _each(summary: Summary) -> str:
+def _each(summary: RunSummary) -> str:
     if summary.cost is None and summary.unpriced:
         return f"no price for {summary.unpriced:,} of {summary.attempts:,} attempts"
     return (
@@ -187,7 +173,7 @@ def _comparison(comparison: TwoRuns) -> Iterator[str]:
     yield "</section>\n"
 
 
-def _metrics(summary: Summary) -> Iterator[str]:
+def _metrics(summary: RunSummary) -> Iterator[str]:
     if not summary.metrics:
         return
     yield '<section class="card metrics">\n<h2>Metrics</h2>\n<table class="plain"><thead><tr><th>metric</th>'
@@ -209,7 +195,7 @@ def _metrics(summary: Summary) -> Iterator[str]:
     yield "</tbody></table>\n</section>\n"
 
 
-def _cases(data: PageData, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _cases(data: PageData, outcomes: Sequence[CaseOutcome]) -> Iterator[str]:
     yield '<section id="cases" tabindex="-1">\n<h2>Cases</h2>\n'
     if data.left_out:
         yield (
@@ -227,12 +213,3 @@ def _cases(data: PageData, outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 def _safe(text: str) -> str:
     return html.escape(redact_text(clean(text)))
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("swink.eval.reports").joinpath(name).read_text("utf-8").strip()
-
-
-def _hash(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

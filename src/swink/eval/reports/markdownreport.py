@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.figures import dollars, moment, percent, seconds
-from swink.eval.reports.outcomes import Outcome
-from swink.eval.result import Manifest, Summary
+from swink.eval.reports.figures import dollars, percent, seconds
+from swink.eval.reports.outcomes import CaseOutcome
+from swink.eval.result import Manifest, RunSummary
+from swink.memory.exports.facts import date_of
 from swink.memory.exports.markdown import fence
 from swink.messages.redact import redact_text
 
@@ -21,17 +22,17 @@ _MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️"}
 
 
 def write_markdown(
-    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: TwoRuns | None
+    summary: RunSummary, outcomes: Sequence[CaseOutcome], manifest: Manifest, comparison: TwoRuns | None
 ) -> str:
-    """The document."""
+    """The run as Markdown: figures, comparison, metrics, what failed and why, and a table of the cases."""
     return "".join(_parts(summary, outcomes, manifest, comparison))
 
 
 def _parts(
-    summary: Summary, outcomes: Sequence[Outcome], manifest: Manifest, comparison: TwoRuns | None
+    summary: RunSummary, outcomes: Sequence[CaseOutcome], manifest: Manifest, comparison: TwoRuns | None
 ) -> Iterator[str]:
     yield f"# {_plain(manifest.name)}\n\n"
-    told = [manifest.model or "", manifest.agent, moment(manifest.started)]
+    told = [manifest.model or "", manifest.agent, date_of(manifest.started)]
     told += [f"{manifest.repeat} attempts each"] if manifest.repeat > 1 else []
     if any(told):
         yield " · ".join(_plain(part) for part in told if part) + "\n\n"
@@ -47,7 +48,7 @@ def _parts(
     yield from _cases(outcomes)
 
 
-def _figures(summary: Summary) -> Iterator[str]:
+def _figures(summary: RunSummary) -> Iterator[str]:
     interval = ""
     if summary.pass_rate_interval is not None:
         low, high = map(percent, summary.pass_rate_interval)
@@ -71,12 +72,12 @@ def _comparison(comparison: TwoRuns) -> Iterator[str]:
     yield "".join(f"- {_plain(line)}\n" for line in comparison.lines) + "\n"
     for title, changed in (("Newly failing", comparison.broke), ("Newly passing", comparison.fixed)):
         if changed:
-            ids = ", ".join(_code(change.now.id) for change in changed[:_MOST_BAD])
+            ids = ", ".join(_code(id) for id in changed[:_MOST_BAD])
             more = f" and {len(changed) - _MOST_BAD:,} more" if len(changed) > _MOST_BAD else ""
             yield f"**{title}** ({len(changed):,}): {ids}{more}\n\n"
 
 
-def _metrics(summary: Summary) -> Iterator[str]:
+def _metrics(summary: RunSummary) -> Iterator[str]:
     if not summary.metrics:
         return
     yield "## Metrics\n\n"
@@ -93,7 +94,7 @@ def _metrics(summary: Summary) -> Iterator[str]:
     yield from _table(["metric", "mean", "deviation", "95 % interval", "errors"], rows, numbers=range(1, 5))
 
 
-def _bad(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _bad(outcomes: Sequence[CaseOutcome]) -> Iterator[str]:
     if not outcomes:
         return
     yield f"## Not passed ({len(outcomes):,})\n\n"
@@ -113,7 +114,7 @@ def _bad(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"And {len(outcomes) - _MOST_BAD:,} more: see report.html.\n\n"
 
 
-def _cases(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _cases(outcomes: Sequence[CaseOutcome]) -> Iterator[str]:
     if not outcomes:
         return
     yield "## Cases\n\n"

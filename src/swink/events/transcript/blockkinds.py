@@ -52,7 +52,6 @@ class PromptBlock(Struct, frozen=True, tag="prompt"):
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """Its images."""
         return images_of(self.content)
 
 
@@ -161,7 +160,6 @@ class Spent(Struct, frozen=True):
 
     @property
     def rate(self) -> float | None:
-        """Tokens a second."""
         return self.usage.output / self.seconds if self.seconds and self.usage.output else None
 
     def __str__(self) -> str:

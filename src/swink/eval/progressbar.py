@@ -35,29 +35,20 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class Tally:
-    """Counts results."""
+    """Counts results as they come, and estimates how long the rest will take."""
 
     def __init__(self, total: int) -> None:
         self._began = time.monotonic()
         self._before = 0
         self.progress = Progress(total=total)
 
-    def take_up(self, result: CaseResult) -> None:
-        """Count an attempt of the run that is resumed."""
-        self._before += 1
-        self._count(result)
-
-    def add(self, result: CaseResult) -> Progress:
-        """Count a result that has just come."""
-        self._count(result)
-        return self.progress
-
     @property
     def elapsed(self) -> float:
-        """Seconds."""
         return time.monotonic() - self._began
 
-    def _count(self, result: CaseResult) -> None:
+    def add(self, result: CaseResult, *, is_resumed: bool = False) -> Progress:
+        """Count a result that has just come, or one of the run that is resumed."""
+        self._before += is_resumed
         was, cost = self.progress, cost_of(result)
         done, elapsed = was.done + 1, self.elapsed
         made = done - self._before
@@ -73,6 +64,7 @@ class Tally:
             left=elapsed / made * (was.total - done) if made > 0 else None,
             result=result,
         )
+        return self.progress
 
 
 def cost_of(result: CaseResult) -> float | None:

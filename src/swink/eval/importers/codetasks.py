@@ -10,12 +10,12 @@ import builtins
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from swink.eval.case import Case, Evaluator
-from swink.eval.importers.rows import BadRows, Row, make_cases, read_rows
-from swink.eval.score import Score
-from swink.eval.scorers.code import run_python
+from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows, row_of
+from swink.eval.result import Score
+from swink.eval.scorers.coderun import run_python
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import fenced_blocks
 from swink.eval.trajectory import Trajectory
@@ -35,7 +35,7 @@ def read_mbpp(path: Path) -> Iterator[Case | BadRows]:
     return make_cases(read_rows(path), _task)
 
 
-def _function(number: int, row: Row) -> Case:
+def _function(number: int, row: BenchmarkRow) -> Case:
     prompt = row.text("prompt")
     return _case(
         "humaneval",
@@ -45,7 +45,7 @@ def _function(number: int, row: Row) -> Case:
     )
 
 
-def _task(number: int, row: Row) -> Case:
+def _task(number: int, row: BenchmarkRow) -> Case:
     tests = row.texts("test_list")
     if not tests:
         raise row.problem("'test_list' holds no tests")
@@ -66,7 +66,7 @@ async def humaneval(
     case: Case, trajectory: Trajectory, *, timeout: float = 10.0, sandbox: Level = "workspace"
 ) -> Score:
     """Whether the function passes `check`; an answer that only continues the prompt is put after it."""
-    told = _told(case, "prompt", "test", "entry_point")
+    told = row_of(case, "humaneval", "prompt", "test", "entry_point")
     prompt, entry = str(told["prompt"]), str(told["entry_point"])
     code = find_code(trajectory.response, entry)
     if not code.strip():
@@ -89,7 +89,7 @@ async def mbpp(
     sandbox: Level = "workspace",
 ) -> Score:
     """Whether the code passes every test of the list; with `challenge`, the harder ones too."""
-    told = _told(case, "setup", "tests")
+    told = row_of(case, "mbpp", "setup", "tests")
     harder: list[str] = told.get("challenge_tests", []) if challenge else []
     tests: list[str] = [*told["tests"], *harder]
     code = find_code(trajectory.response, called_function(told["tests"]))
@@ -111,7 +111,7 @@ def find_code(text: str, function: str | None) -> str:
     return defining[-1] if defining else max(blocks, key=len)
 
 
-def _case(name: str, row: Row, prompt: str, told: dict[str, Any]) -> Case:
+def _case(name: str, row: BenchmarkRow, prompt: str, told: dict[str, Any]) -> Case:
     task = row.data.get("task_id")
     if not isinstance(task, str | int):
         raise row.problem("there is no 'task_id'")
@@ -123,18 +123,6 @@ def _case(name: str, row: Row, prompt: str, told: dict[str, Any]) -> Case:
         tags=(name,),
         place=row.place,
     )
-
-
-def _told(case: Case, *names: str) -> dict[str, Any]:
-    """What the row said, from the case's metadata."""
-    name = "humaneval" if "test" in names else "mbpp"
-    told: Any = case.metadata.get(name)
-    if not isinstance(told, dict) or not all(item in told for item in names):
-        raise ValueError(
-            f"the case's metadata has no {name!r} with {', '.join(names)}; "
-            f"import it with import_cases({name!r}, …)"
-        )
-    return cast("dict[str, Any]", told)
 
 
 def _preamble(prompt: str, entry: str) -> str:

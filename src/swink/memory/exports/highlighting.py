@@ -79,7 +79,7 @@ def pieces_of(code: str, language: str = "", path: str = "") -> Iterator[Piece]:
     try:
         tokens: list[Piece] = [(_class_of(kind), text) for kind, text in lexer.get_tokens(code)]
     except Exception:
-        # A lexer is somebody else's code, and colours are no reason to fail.
+        # A lexer is foreign code, and colours are no reason to fail.
         tokens = [("", code)]
     # A lexer drops what it takes for the mark of a byte order, and makes other line ends of some.
     is_whole = "".join(text for _, text in tokens) == code

@@ -42,7 +42,7 @@ def family(metas: Iterable[SessionMeta], id: str | None = None) -> list[Branch]:
 
 
 def _root(known: dict[str, SessionMeta], id: str) -> str:
-    """The oldest ancestor that is still there; somebody may have edited a file so that there is none."""
+    """The oldest ancestor that is still there; an edited file may make a circle."""
     seen: set[str] = set()
     while (parent := known[id].parent) in known and parent not in seen:
         seen.add(id)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from swink.errors import InvalidInput
 from swink.eval.case import Case
-from swink.eval.score import Score
+from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import fenced_blocks
 from swink.eval.trajectory import Trajectory

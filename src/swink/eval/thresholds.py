@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from swink.errors import InvalidInput
 from swink.eval.compare import Comparison, compare_runs
-from swink.eval.result import Summary
+from swink.eval.comparisontable import percent
+from swink.eval.result import RunSummary
 from swink.eval.savedrun import SavedRun, read_run
 from swink.eval.summary import summarise
 from swink.system.oneline import strip_controls
@@ -25,16 +26,15 @@ class GateCheck(Struct, frozen=True):
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
-    """What a gate found."""
+    """The checks of a run against its limits; it has passed if every check has."""
 
     checks: tuple[GateCheck, ...]
-    summary: Summary
+    summary: RunSummary
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every check did."""
         return all(check.passed for check in self.checks)
 
     def __str__(self) -> str:
@@ -104,18 +104,18 @@ def _complete(run: SavedRun) -> GateCheck:
     return GateCheck("complete", bool(run.cases) and not run.missing and not run.problems, why)
 
 
-def _pass_rate(summary: Summary, least: float) -> GateCheck:
+def _pass_rate(summary: RunSummary, least: float) -> GateCheck:
     low, high = summary.pass_rate_interval or (0.0, 1.0)
     errors = f", {summary.errors} of them errors, which count as failed" if summary.errors else ""
     others = f"{summary.cases - summary.passed} of {summary.cases} cases did not pass{errors}"
     why = (
-        f"{_percent(summary.pass_rate)} (95 % interval {_percent(low)} to {_percent(high)}), "
-        f"{_percent(least)} demanded; {others}"
+        f"{percent(summary.pass_rate)} (95 % interval {percent(low)} to {percent(high)}), "
+        f"{percent(least)} demanded; {others}"
     )
     return GateCheck("pass rate", bool(summary.cases) and summary.pass_rate >= least - _ROUNDING, why)
 
 
-def _cost(summary: Summary, most: float) -> GateCheck:
+def _cost(summary: RunSummary, most: float) -> GateCheck:
     if summary.cost is None:
         why = (
             f"unknown for {summary.unpriced} of {summary.attempts} attempts, so that a limit of ${most:g} "
@@ -147,7 +147,7 @@ def _regressions(comparison: Comparison, most: int, significant: bool) -> GateCh
     why += f"; the pass rate {'fell' if fell else 'did not fall'} significantly (p = {p})"
     if not fell:
         why += (
-            f"; {change.cases} cases show a fall of {_percent(change.detectable)} four times out of five"
+            f"; {change.cases} cases show a fall of {percent(change.detectable)} four times out of five"
             if change.detectable is not None
             else f"; {change.cases} cases are too few to show any fall"
         )
@@ -163,7 +163,3 @@ def _notes(comparison: Comparison) -> tuple[str, ...]:
 
 def _first(cases: Sequence[str]) -> str:
     return ", ".join(cases[:20]) + (f" and {len(cases) - 20} more" if len(cases) > 20 else "")
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"

@@ -21,7 +21,7 @@ from swink.events.transcript import (
     ToolBlock,
     Transcript,
 )
-from swink.events.transcript.blocks import json_of
+from swink.events.transcript.blockkinds import json_of
 from swink.memory.exports.clean import clean_message
 from swink.memory.exports.facts import NAMES, STATES, gist_of
 from swink.messages import AssistantMessage, Base64Source, Image, Message, Text, UrlSource
