@@ -147,14 +147,14 @@ def textual_alone() -> float:
 def worker(size: int, deltas: int, report: Path) -> None:
     from swink import Agent
     from swink.app.assistant.permissions import Permissions
-    from swink.app.tui import Conductor, SwinkApp
+    from swink.app.tui import ConversationDriver, SwinkApp
 
     marks: dict[str, float] = {}
     times: list[float] = []
     permissions = Permissions()
     agent = Agent("bench:model", stream_fn=streaming(deltas, times), approve=permissions)
-    conductor = Conductor(agent)
-    fill(conductor.transcript, size)
+    driver = ConversationDriver(agent)
+    fill(driver.transcript, size)
 
     class Measured(SwinkApp):
         """The app, which measures itself as soon as it is there."""
@@ -171,7 +171,7 @@ def worker(size: int, deltas: int, report: Path) -> None:
                 marks.update(await measure(self, size))
             self.leave()
 
-    app = Measured(conductor, permissions)
+    app = Measured(driver, permissions)
     app.run()
     report.write_text(json.dumps(marks))
     sys.exit(app.return_code)
@@ -183,7 +183,7 @@ async def measure(app: Any, size: int) -> dict[str, float]:
     from swink.events import MessageUpdate
     from swink.stream import TextDelta
 
-    transcript, view = app.conductor.transcript, app.view
+    transcript, view = app.driver.transcript, app.view
     row: dict[str, float] = {}
     await asyncio.sleep(1)
     words = iter(range(1_000_000))
@@ -191,7 +191,7 @@ async def measure(app: Any, size: int) -> dict[str, float]:
     async def flush() -> None:
         text = f"word{next(words)} and some more of it{'.' if next(words) % 40 else '.' + chr(10) * 2}"
         transcript.take(MessageUpdate(TextDelta(0, text)))
-        app.conductor.changed()
+        app.driver.changed()
         await asyncio.sleep(0.06)
 
     async def key() -> None:
@@ -242,14 +242,14 @@ async def running(app: Any) -> float:
     from swink.events import MessageEnd, ToolExecutionStart, ToolExecutionUpdate
     from swink.messages import AssistantMessage, ToolCall
 
-    transcript = app.conductor.transcript
+    transcript = app.driver.transcript
     call = ToolCall("runs", "bash", {"command": "make test"})
     transcript.take(MessageEnd(AssistantMessage((call,), "m", "tool_use")))
     transcript.take(ToolExecutionStart("runs", "bash", call.arguments))
     began, cpu = time.perf_counter(), time.process_time()
     for number in range(40):
         transcript.take(ToolExecutionUpdate("runs", "bash", f"line {number}\n"))
-        app.conductor.changed()
+        app.driver.changed()
         await asyncio.sleep(0.1)
     return 100 * (time.process_time() - cpu) / (time.perf_counter() - began)
 
@@ -257,14 +257,14 @@ async def running(app: Any) -> float:
 async def memory(app: Any, size: int) -> float:
     """What a second view of the same blocks takes, when one has paged through it."""
     from swink.app.tui.view.folds import Folds
+    from swink.app.tui.view.linewindow import LineWindow
     from swink.app.tui.view.painters import Setting
-    from swink.app.tui.view.roll import Roll
 
     gc.collect()
     before = resident()
-    roll = Roll(Setting(118, app.look), Folds(time.monotonic), time.monotonic)
+    roll = LineWindow(Setting(118, app.look), Folds(time.monotonic), time.monotonic)
     roll.height = 35
-    roll.take(app.conductor.transcript.since(0))
+    roll.take(app.driver.transcript.since(0))
     for _ in range(400):
         roll.window()
         roll.move_to(roll.top - 33)
@@ -317,9 +317,9 @@ async def stream(app: Any, times: list[float]) -> dict[str, float]:
 
     view.take = watched
     cpu, began = time.process_time(), time.perf_counter()
-    app.conductor.send("go")
+    app.driver.send("go")
     ended = asyncio.Event()
-    app.conductor.ended = lambda activity: ended.set()
+    app.driver.ended = lambda activity: ended.set()
     await ended.wait()
     await asyncio.sleep(0.2)
     spent, wall = time.process_time() - cpu, time.perf_counter() - began

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swink.local import LocalStreamFn, pull, unload_all
-from swink.local.runtime import physical_cores
+from swink.local.llamacpp import physical_cores
 
 os.environ.setdefault("SWINK_CACHE_DIR", str(Path(__file__).parents[2] / ".cache" / "swink"))
 

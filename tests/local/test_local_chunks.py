@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from swink.local.calls import CallParser
+from swink.local.callgrammar import CallParser
 from swink.local.chunks import ChunkDecoder
 from swink.messages import AssistantMessage, ModelSpec
 from swink.stream import (

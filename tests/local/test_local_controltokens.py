@@ -8,7 +8,7 @@ from talking import Spec, ask
 from tests.counts import tried
 
 from swink.local import LocalStreamFn
-from swink.local.controltokens import as_text
+from swink.local.prompt import as_text
 from swink.messages import AssistantMessage, LlmMessage, ToolCall, ToolResultMessage, UserMessage
 from swink.stream import Error
 

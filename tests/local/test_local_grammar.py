@@ -11,8 +11,8 @@ from tests.counts import MORE
 
 from swink.errors import InvalidTool
 from swink.local import LocalStreamFn
-from swink.local.calls import call_grammar
-from swink.local.schemas import Limits, compact, guide
+from swink.local.callgrammar import call_grammar
+from swink.local.schemas import LengthLimits, compact, guide
 from swink.stream import Done
 from swink.tools.schema import Shape
 
@@ -115,10 +115,10 @@ INEXACT = {
 }
 
 
-SMALL = Limits(text=12, items=2)
+SMALL = LengthLimits(text=12, items=2)
 
 
-def prepared(schema: dict[str, Any], limits: Limits = Limits()) -> dict[str, Any]:
+def prepared(schema: dict[str, Any], limits: LengthLimits = LengthLimits()) -> dict[str, Any]:
     text = json.loads(guide(schema, limits).text)
     del text["x-guidance"]
     return text

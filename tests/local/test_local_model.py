@@ -34,7 +34,7 @@ from swink.local import (
     thread_count,
 )
 from swink.local.gguf import read_head
-from swink.local.runtime import physical_cores
+from swink.local.llamacpp import physical_cores
 from swink.local.speed import measure
 from swink.messages import ModelSpec, UserMessage
 from swink.stream import AssistantMessageEvent, Done, LlmContext, StreamOptions, TextDelta
@@ -305,7 +305,7 @@ async def test_a_model_can_be_closed_as_soon_as_it_is_open(weights: Path):
 import os
 from pathlib import Path
 from swink.local.gguf import read_head
-from swink.local.runtime import Settings, open_model
+from swink.local.llamacpp import Settings, open_model
 os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})  # on one processor llama.cpp's loop never begins before we go on
 path = Path({str(weights)!r})
 open_model(path, read_head(path), Settings(context=256, parallel=1))

@@ -9,7 +9,7 @@ from talking import CALCULATE, WEATHER, Spec
 from tests.counts import tried
 
 from swink.errors import StreamError
-from swink.local.calls import CallParser, call_grammar, call_text
+from swink.local.callgrammar import CallParser, call_grammar, call_text
 from swink.local.describe import describe_tools
 from swink.local.gguf import GgufHead
 from swink.local.prompt import (

@@ -10,7 +10,7 @@ from tests.counts import MORE, left_to_more
 
 from swink.errors import StreamError
 from swink.local import LocalStreamFn
-from swink.local.runtime import physical_cores
+from swink.local.llamacpp import physical_cores
 from swink.messages import (
     AssistantMessage,
     Cost,

@@ -20,7 +20,7 @@ from swink.policies import (
     PiiRedactor,
     PromptInjectionGuard,
     RecommendedPolicies,
-    Spent,
+    Spending,
     ToolAllowList,
     ToolDenyList,
     UnprovenPolicy,
@@ -102,7 +102,7 @@ async def test_a_policy_that_bites_only_half_is_named(tmp_path: Path, kind: type
 
 
 async def test_a_budget_that_does_not_look_ahead_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swink.policies.budget._estimate", lambda *_: Spent())
+    monkeypatch.setattr("swink.policies.budget._estimate", lambda *_: Spending())
     assert "may pass the limit" in ((await probe(Budget(max_tokens=10_000))).problem or "")
 
 

@@ -38,8 +38,8 @@ def llama_server(context: int = 512) -> Iterator[str]:
     if importlib.util.find_spec("xllamacpp") is None:
         raise Unavailable("xllamacpp is not installed")
     from swink.local import pull
-    from swink.local.modelerrors import LocalModelError
-    from swink.local.runtime import require_runtime
+    from swink.local.llamacpp import require_runtime
+    from swink.local.states import LocalModelError
 
     os.environ.setdefault("SWINK_CACHE_DIR", str(CACHE / "swink"))
     try:

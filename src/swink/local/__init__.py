@@ -9,12 +9,23 @@ Importing this package loads neither llama.cpp nor a model. It needs the extra `
 
 from swink.local.adapter import LocalStreamFn
 from swink.local.embed import Embedder, LocalEmbedder, similarity
+from swink.local.llamacpp import Settings, require_runtime, thread_count
 from swink.local.model import LocalModel, local_model, unload_all
-from swink.local.modelerrors import ExtraMissing, LoadCancelled, LoadFailed, LocalModelError, PullFailed
 from swink.local.progress import bar, megabytes, say_on_stderr
 from swink.local.pull import pull
-from swink.local.runtime import Settings, require_runtime, thread_count
-from swink.local.states import Downloading, Failed, Loading, Ready, State, Unloaded
+from swink.local.states import (
+    Downloading,
+    ExtraMissing,
+    Failed,
+    LoadCancelled,
+    LoadFailed,
+    Loading,
+    LocalModelError,
+    PullFailed,
+    Ready,
+    State,
+    Unloaded,
+)
 from swink.local.weights import (
     BRIGHTER_MODEL,
     DEFAULT_MODEL,

@@ -11,12 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.errors import StreamError
-from swink.local.calls import NO_CALL, call_grammar, output_grammar
+from swink.local.callgrammar import NO_CALL, call_grammar, output_grammar
 from swink.local.chunks import ChunkDecoder
-from swink.local.controltokens import as_text
-from swink.local.exchange import VARIED, Exchange
 from swink.local.gguf import GgufHead
 from swink.local.lifetime import call_in_thread
+from swink.local.llamacpp import Settings
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
 from swink.local.prompt import (
@@ -26,12 +25,13 @@ from swink.local.prompt import (
     Native,
     Output,
     Wanted,
+    as_text,
     chat_messages,
     native_tools,
     wanted_reply,
 )
-from swink.local.runtime import Settings
-from swink.local.schemas import Limits
+from swink.local.replyrequests import VARIED, ReplyRequests
+from swink.local.schemas import LengthLimits
 from swink.local.states import Listener
 from swink.local.weights import KNOWN
 from swink.messages import Cost, ModelSpec
@@ -109,7 +109,6 @@ class LocalStreamFn:
     async def __call__(
         self, model: ModelSpec, context: LlmContext, options: StreamOptions
     ) -> AsyncIterator[AssistantMessageEvent]:
-        """One reply as stream events."""
         local = self.model(model.model_id)
         head = (await local.ready(self._progress or say_on_stderr())).head
         self._report(model, options, head)
@@ -119,28 +118,28 @@ class LocalStreamFn:
         known = KNOWN.get(model.model_id)
         wanted = wanted_reply(context, options, head, native=known is None or known.native_tools)
         request = _request(model, context, options, wanted, head)
-        limits = known.limits if known else Limits()
-        exchange = Exchange(local, options, options.session_id or id(self), head.end_token)
+        limits = known.limits if known else LengthLimits()
+        requests = ReplyRequests(local, options, options.session_id or id(self), head.end_token)
         yield Start()
         yield UsageUpdate(UNREPORTED, Cost())  # it is free, however far it comes
         match wanted:
             case ForcedCall(tools):
                 grammar = await call_in_thread("swink-local-grammar", lambda: call_grammar(tools, limits))
                 request["grammar"] = grammar.text
-                events = exchange.call(request, grammar)
+                events = requests.call(request, grammar)
             case Choice(tools, made):
                 grammar = await call_in_thread("swink-local-grammar", lambda: call_grammar(tools, limits))
                 if known and known.calls_above is not None and not made:
-                    events = exchange.first_choice(request, grammar, known.calls_above)
+                    events = requests.first_choice(request, grammar, known.calls_above)
                 else:
-                    events = exchange.choice(request, grammar, made)
+                    events = requests.choice(request, grammar, made)
             case Output(schema):
                 request["grammar"] = await call_in_thread(
                     "swink-local-grammar", lambda: output_grammar(schema, limits)
                 )
-                events = exchange.reply(request, ChunkDecoder())
+                events = requests.reply(request, ChunkDecoder())
             case Answer() | Native():
-                events = exchange.reply(request, ChunkDecoder())
+                events = requests.reply(request, ChunkDecoder())
         async with aclosing(events):
             async for event in events:
                 yield event

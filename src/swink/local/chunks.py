@@ -1,13 +1,14 @@
-"""The chunks of llama.cpp's reply, decoded into stream events."""
+"""The chunks of llama.cpp's reply, decoded into stream events; and a look at the first token of one."""
 
+import math
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from swink.local.calls import CallParser
+from swink.local.callgrammar import CallParser
 from swink.local.repetition import Repetition
 from swink.messages import Cost, StopReason, Usage
-from swink.stream import UNREPORTED, AssistantMessageEvent, BlockWriter, Done, Error
+from swink.stream import UNREPORTED, AssistantMessageEvent, BlockWriter, Done, Error, PromptProgress
 from swink.stream.thinking import Piece, ReplyParser
 
 _REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_use"}
@@ -57,7 +58,6 @@ class ChunkDecoder:
 
     @property
     def written(self) -> int:
-        """How many tokens the current attempt has written."""
         return self._written
 
     @property
@@ -72,7 +72,6 @@ class ChunkDecoder:
 
     @property
     def call_is_complete(self) -> bool:
-        """Whether the call has arrived whole."""
         return self._call is not None and self._call.complete
 
     @property
@@ -207,7 +206,6 @@ class ChunkDecoder:
 
 
 def _error_of(error: Mapping[str, Any], usage: Usage) -> Error:
-    """llama.cpp's error as ours."""
     message = str(error.get("message", "llama.cpp failed"))
     if error.get("type") == "exceed_context_size_error" or "context size" in message.lower():
         return Error(
@@ -224,3 +222,35 @@ def _usage_of(usage: Mapping[str, Any], fresh: int = 0) -> Usage:
 
 def _call_id() -> str:
     return f"call_{secrets.token_hex(6)}"
+
+
+FIRST_TOKEN: Mapping[str, Any] = {"max_tokens": 1, "logprobs": True, "top_logprobs": 3000}
+"""What turns a request into a look at its first token."""
+
+
+class FirstToken:
+    """The chunks of such a request."""
+
+    stuck = None
+
+    def __init__(self) -> None:
+        self.call_likelihood = -math.inf
+        """The logarithm of the probability that the reply begins with a brace."""
+        self.fresh = 0
+        """How many tokens of the prompt were read, and will not be read again."""
+
+    def take(self, chunk: Mapping[str, Any]) -> list[AssistantMessageEvent]:
+        match chunk:
+            case {"prompt_progress": {"processed": int() as done, "total": int() as total, **rest}}:
+                self.fresh = total - int(rest.get("cache", 0))
+                return [PromptProgress(min(done, total), total)]
+            case {"choices": [{"logprobs": {"content": [{"top_logprobs": tokens}, *_]}}, *_]}:
+                likely = [math.exp(logprob) for token, logprob in _pairs(tokens) if token.startswith("{")]
+                self.call_likelihood = math.log(sum(likely)) if likely else -math.inf
+            case _:
+                pass
+        return []
+
+
+def _pairs(tokens: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    return ((token["token"], token["logprob"]) for token in tokens)

@@ -10,8 +10,7 @@ from threading import Event
 
 from msgspec import Struct
 
-from swink.local.modelerrors import LoadCancelled
-from swink.local.states import Downloading
+from swink.local.states import Downloading, LoadCancelled
 from swink.messages.redact import redact_text
 from swink.system.filelock import locked
 from swink.system.programs import Command, Process

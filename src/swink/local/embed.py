@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from swink.errors import ContextWindowOverflow, InvalidInput, StreamError
 from swink.local.gguf import read_head
 from swink.local.lifetime import call_in_thread, close_at_exit
+from swink.local.llamacpp import LlamaServer, Settings, open_embedder, require_runtime
 from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
-from swink.local.runtime import LlamaServer, Settings, open_embedder, require_runtime
 from swink.local.weights import DEFAULT_MODEL
 
 
@@ -58,7 +58,6 @@ class LocalEmbedder:
         self._server = None
 
     def servers(self) -> list[LlamaServer]:
-        """The llama.cpp servers that are in memory."""
         return [] if self._server is None else [self._server]
 
     def _embed(self, texts: list[str]) -> list[list[float]]:

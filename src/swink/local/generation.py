@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from swink.local.lifetime import start_thread
-from swink.local.runtime import LlamaServer
+from swink.local.llamacpp import LlamaServer
 
 
 class Generation:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.local.modelerrors import LoadFailed
+from swink.local.states import LoadFailed
 
 _EARLY, _LATE = 1 << 20, 64 << 20
 """How far a key is searched for: the numbers are before the vocabulary, the chat template is behind it."""
@@ -29,7 +29,6 @@ class GgufHead(Struct, frozen=True):
 
     @property
     def knows_tools(self) -> bool:
-        """Whether the chat template takes tools."""
         return "tools" in self.chat_template
 
     @property

@@ -7,8 +7,7 @@ import importlib.util
 from pathlib import Path
 
 from swink.local.download import Download
-from swink.local.modelerrors import ExtraMissing, PullFailed
-from swink.local.states import Downloading
+from swink.local.states import Downloading, ExtraMissing, PullFailed
 from swink.local.weights import HubName, choose_file, find_in_hub_cache, hub_dir, with_parts
 from swink.system.extras import install_command
 from swink.system.programs import environment, python_code

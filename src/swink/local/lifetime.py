@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from swink.errors import AgentError
-from swink.local.modelerrors import LocalModelError
-from swink.local.runtime import LlamaServer
+from swink.local.llamacpp import LlamaServer
+from swink.local.states import LocalModelError
 
 T = TypeVar("T")
 
@@ -26,7 +26,6 @@ class Owner(Protocol):
 
     def close(self) -> None:
         """Stop everything and drop the servers."""
-        ...
 
     def servers(self) -> list[LlamaServer]:
         """The servers that are in memory."""

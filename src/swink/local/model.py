@@ -25,17 +25,25 @@ from swink.local.fairqueue import FairQueue
 from swink.local.generation import Generation
 from swink.local.gguf import GgufHead, read_head
 from swink.local.lifetime import close_at_exit, start_thread
-from swink.local.modelerrors import LoadCancelled, LocalModelError
+from swink.local.llamacpp import LlamaServer, Settings, open_model, require_runtime
 from swink.local.pull import pull
-from swink.local.runtime import LlamaServer, Settings, open_model, require_runtime
-from swink.local.states import Failed, Listener, Loading, Ready, State, Unloaded
+from swink.local.states import (
+    Failed,
+    Listener,
+    LoadCancelled,
+    Loading,
+    LocalModelError,
+    Ready,
+    State,
+    Unloaded,
+)
 from swink.local.weights import locate
 
 _CHUNK = 4 << 20
 
 
 class LoadedModel(Struct, frozen=True):
-    """A model in memory."""
+    """What loading gave: llama.cpp's server, and what the file says about its model."""
 
     server: LlamaServer
     head: GgufHead
@@ -88,12 +96,10 @@ class LocalModel:
 
     @property
     def state(self) -> State:
-        """The state of the model, from `Unloaded` to `Ready`."""
         return self._state
 
     @property
     def generating(self) -> int:
-        """How many generations are running."""
         return len(self._generations)
 
     async def ready(self, listener: Listener | None = None) -> LoadedModel:
@@ -148,7 +154,6 @@ class LocalModel:
         self._loaded = None
 
     def servers(self) -> list[LlamaServer]:
-        """The llama.cpp servers that are in memory."""
         return [] if self._loaded is None else [self._loaded.server]
 
     async def generate(

@@ -8,13 +8,15 @@ A small model does not know when to stop calling; this module does, so that ever
 template takes tools get them natively (`Native`).
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 from msgspec import Struct
 
 from swink.errors import StreamError
-from swink.local.calls import call_text
+from swink.local.callgrammar import call_text
 from swink.local.describe import describe_output, describe_tools, example_talk
 from swink.local.gguf import GgufHead
 from swink.local.schemas import compact
@@ -244,3 +246,32 @@ def _result_text(content: Sequence[ContentBlock]) -> str:
     others = [_NOT_SEEN.get(type(block).__name__, "") for block in content]
     documents = [block.text or "" for block in content if isinstance(block, Document)]
     return "\n".join(part for part in (text_of(content), *documents, *others) if part) or "(nothing)"
+
+
+_NO_WIDTH = "\u200b"
+
+
+def as_text(value: Any, tokens: tuple[str, ...]) -> Any:
+    """A text, or data with texts in it, in which none of the tokens is left."""
+    if not tokens:
+        return value
+    return _as_text(value, _pattern(tokens))
+
+
+def _as_text(value: Any, pattern: re.Pattern[str]) -> Any:
+    match value:
+        case str():
+            return pattern.sub(rf"\g<0>{_NO_WIDTH}", value)
+        case Mapping():
+            items = cast("Mapping[Any, Any]", value).items()
+            return {_as_text(key, pattern): _as_text(inner, pattern) for key, inner in items}
+        case list() | tuple():
+            return [_as_text(inner, pattern) for inner in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+@lru_cache(8)
+def _pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
+    """The first character of each occurrence, of overlapping ones too."""
+    return re.compile(f"(?=(?:{'|'.join(map(re.escape, tokens))})).", re.DOTALL)

@@ -20,8 +20,7 @@ from threading import Event
 
 from swink.local.download import Download, Report
 from swink.local.hub import pull_from_hub
-from swink.local.modelerrors import ExtraMissing, PullFailed
-from swink.local.states import Downloading
+from swink.local.states import Downloading, ExtraMissing, PullFailed
 from swink.local.weights import HubName, KnownModel, Package, cached_file, locate, parse_name, pull_dir
 from swink.system.programs import environment, python_module
 

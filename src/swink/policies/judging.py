@@ -54,7 +54,6 @@ class InjectionJudge:
 
     @property
     def usage(self) -> Usage:
-        """The tokens it has used."""
         return self._account.totals[0]
 
     @property

@@ -38,7 +38,6 @@ class MaxTurns(Policy):
         return Stop(f"max turns: {made} of {self.limit} model calls made") if made >= self.limit else None
 
     def pre_retry(self, ctx: PolicyContext) -> RetryVerdict:
-        """As before a turn."""
         return self.pre_turn(ctx)
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
@@ -103,7 +102,6 @@ class ToolDenyList(Policy):
             raise InvalidInput("ToolDenyList() denies nothing: name tools, or leave the policy out")
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
-        """Skip a listed tool."""
         if any(matches(pattern, call.name) for pattern in self.patterns):
             return Skip(f"tool call not run: {call.name!r} is not allowed here; do without it")
         return None
@@ -124,7 +122,6 @@ class ToolAllowList(Policy):
         self.patterns = _flatten(patterns)
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
-        """Skip a tool that is not listed."""
         if call.name == FINAL_OUTPUT or any(matches(pattern, call.name) for pattern in self.patterns):
             return None
         names = [pattern if isinstance(pattern, str) else pattern.pattern for pattern in self.patterns]

@@ -53,7 +53,6 @@ class LoopDetection(Policy):
         self._nudged: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
-        """Nudge, then stop."""
         if not turn.message.tool_calls:
             return None
         row, nudged_at = self._row(ctx)

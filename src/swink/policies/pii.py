@@ -1,8 +1,10 @@
 """PiiRedactor: personal data and keys are taken out before a message is stored or sent."""
 
+import asyncio
 from collections.abc import Iterable
 from operator import is_
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -27,8 +29,8 @@ from swink.messages.checks import check_word
 from swink.messages.redact import redact_text
 from swink.policies.inputs import texts_of
 from swink.policies.personal import KINDS, Kind, find
-from swink.policies.scope import PerRun
 from swink.policies.texts import map_texts
+from swink.system.aio import is_loop_running
 
 _PASSES = 4
 
@@ -65,7 +67,8 @@ class PiiRedactor(Policy):
         self.kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind in wanted)
         self.keep = frozenset(texts_of("keep", keep))
         self.arguments: Literal["restore", "redact", "keep"] = arguments
-        self._real: PerRun[dict[str, ToolCall]] = PerRun(dict)
+        self._real: WeakKeyDictionary[Any, dict[str, ToolCall]] = WeakKeyDictionary()
+        """The calls with their real arguments, by the task of a run: one policy may serve many agents."""
 
     def redact(self, text: str) -> str:
         """The text with marks; redacting it again changes nothing."""
@@ -84,7 +87,7 @@ class PiiRedactor(Policy):
             case CustomMessage(data=data):
                 return self._verdict(message, data=self._value(data))
             case AssistantMessage():
-                self._real.set({})
+                self._real_calls.clear()
                 error = message.error_message
                 return self._verdict(
                     message, content=self._blocks(message.content), error_message=error and self.redact(error)
@@ -98,10 +101,15 @@ class PiiRedactor(Policy):
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         """Give the tool the values that were taken out of the history."""
-        real = self._real.get().pop(call.id, None)
+        real = self._real_calls.pop(call.id, None)
         if real is None or self._value(real.arguments) != call.arguments:
             return None
         return Rewrite(real.arguments)
+
+    @property
+    def _real_calls(self) -> dict[str, ToolCall]:
+        task = asyncio.current_task() if is_loop_running() else None
+        return self._real.setdefault(task or self, {})
 
     def _verdict(self, message: Message, **parts: Any) -> KeepVerdict:
         """A replacement if a part of the message is not the same object: details may be of any type."""
@@ -158,7 +166,7 @@ class PiiRedactor(Policy):
             return call
         changed = replace(call, arguments=arguments, partial_json=clean)
         if self.arguments == "restore":
-            self._real.get()[call.id] = call
+            self._real_calls[call.id] = call
         return changed
 
     def _value(self, value: Any) -> Any:

@@ -20,7 +20,7 @@ Data = dict[str, Any]
 
 @runtime_checkable
 class CheckpointStore(Protocol):
-    """Where checkpoints go."""
+    """Keeps checkpoints; the newest one counts."""
 
     def save(self, data: Data) -> Awaitable[None] | None:
         """Keep one; the newest counts."""
@@ -87,7 +87,6 @@ class _Saving:
 
     @property
     def running(self) -> bool:
-        """Whether the store is still busy with it."""
         return self._in_thread or (self._task is not None and not self._task.done())
 
     async def within(self, timeout: float, ctx: PolicyContext) -> None:

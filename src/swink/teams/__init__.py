@@ -2,7 +2,7 @@
 
 from swink.teams.delegate import agent_tool
 from swink.teams.flow import Flow, NestedStream
-from swink.teams.nested import NestedEvent
+from swink.teams.member import NestedEvent
 from swink.teams.pipelines import loop, parallel, sequential
 from swink.teams.transfer import Team, transfer_tool
 

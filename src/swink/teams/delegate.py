@@ -18,13 +18,19 @@ from swink.messages import AssistantMessage, Text, ToolResult
 from swink.messages.codec import plain, to_builtins
 from swink.stream import observer
 from swink.system.aio import resolve
-from swink.teams.member import Ensemble, Maker, Member, perform, start_over
-from swink.teams.nested import inside
+from swink.teams.member import Ensemble, Maker, Member, inside, perform, start_over
 from swink.teams.transfer import current_route
 from swink.tools import Tool, ToolContext, ToolError
 
 MAX_DEPTH = 5
 
+_TASK = {"type": "string", "minLength": 1, "description": "What to do, with all it needs to know."}
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"task": _TASK},
+    "required": ["task"],
+    "additionalProperties": False,
+}
 _depth: ContextVar[int] = ContextVar("swink.agent_depth", default=0)
 
 
@@ -49,16 +55,7 @@ def agent_tool(
 
     >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
     """
-    if not isinstance(agent, Agent | Ensemble) and not callable(agent):
-        raise InvalidTool(
-            f"tool {name!r} needs an agent or a function that makes one, not {type(agent).__name__}"
-        )
-    if remember and not isinstance(agent, Agent | Ensemble):
-        raise InvalidTool(
-            f"tool {name!r}: remember=True needs the agent itself, not a function that makes one"
-        )
-    if output is not None and isinstance(agent, Ensemble):
-        raise InvalidTool(f"tool {name!r}: output= works with a single agent")
+    _check_agent(name, agent, remember, output)
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         depth = _depth.get()
@@ -80,27 +77,28 @@ def agent_tool(
         result = await perform(member, arguments["task"], emit, output=output)
         return _answer(name, result, output is not None)
 
-    schema = {
-        "type": "object",
-        "properties": {
-            "task": {
-                "type": "string",
-                "minLength": 1,
-                "description": "What to do, with all it needs to know.",
-            }
-        },
-        "required": ["task"],
-        "additionalProperties": False,
-    }
     return Tool.raw(
         name,
         description,
-        schema,
+        _PARAMETERS,
         execute,
         timeout=timeout,
         requires_approval=requires_approval,
         sequential=remember,
     )
+
+
+def _check_agent(name: str, agent: object, remember: bool, output: Any) -> None:
+    is_member = isinstance(agent, Agent | Ensemble)
+    if not is_member and not callable(agent):
+        kind = type(agent).__name__
+        raise InvalidTool(f"tool {name!r} needs an agent or a function that makes one, not {kind}")
+    if remember and not is_member:
+        raise InvalidTool(
+            f"tool {name!r}: remember=True needs the agent itself, not a function that makes one"
+        )
+    if output is not None and isinstance(agent, Ensemble):
+        raise InvalidTool(f"tool {name!r}: output= works with a single agent")
 
 
 async def _member(agent: Member | Maker, remember: bool) -> Member:

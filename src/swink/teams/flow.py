@@ -4,24 +4,23 @@ A run of it is a task that goes through its members. Aborting it aborts whoever 
 ends its own run in its own way; nobody starts after that.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from swink.agent.config import AgentResult
+from swink.agent.engine.account import total_cost
 from swink.agent.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.engine.run import Lifetime
 from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
 from swink.events import MessageUpdate
-from swink.messages import Cost, Input
+from swink.messages import AssistantMessage, Cost, Input, StopReason, Text, Usage
 from swink.messages.checks import check_seconds
 from swink.stream import Update, observer
 from swink.system.aio import is_loop_running, start_task, started
 from swink.system.threads import run_to_end
-from swink.teams.member import Member, check_members, perform, start_over
-from swink.teams.nested import Emit, NestedEvent, inside
-from swink.teams.sums import failed
+from swink.teams.member import Emit, Member, NestedEvent, check_members, inside, perform, start_over
 
 Body = Callable[["Flow", Input, Emit], Awaitable[AgentResult]]
 NestedStream = EventStream[None, NestedEvent]
@@ -174,3 +173,32 @@ def _ignore(event: Any) -> None:
 
 def _nothing() -> None:
     """Nobody reads the events of this run."""
+
+
+def summed(results: Iterable[AgentResult], **fields: Any) -> AgentResult:
+    """One result for many: the last one's outcome, all messages, usage and cost, and the given fields."""
+    every = list(results)
+    last = every[-1] if every else AgentResult(())
+    messages = tuple(message for result in every for message in result.messages)
+    usage = sum((result.usage for result in every), Usage())
+    cost = total_cost(result.cost for result in every)
+    whole = replace(last, messages=messages, usage=usage, cost=cost)
+    return replace(whole, **fields)
+
+
+def failed(
+    results: Sequence[AgentResult], error: str, *, stop_reason: StopReason = "error", kind: str = "misuse"
+) -> AgentResult:
+    """The results so far, ended by a failure that none of them is to blame for."""
+    return summed(results, stop_reason=stop_reason, error=error, error_kind=kind, reason=None)
+
+
+def blamed(name: str, result: AgentResult) -> AgentResult:
+    """The result with its failure or early end put down to somebody."""
+    error = None if result.error is None else f"{name}: {result.error}"
+    return replace(result, error=error, reason=None if result.reason is None else f"{name}: {result.reason}")
+
+
+def closing(text: str) -> AgentResult:
+    """A result that only says something, so that it becomes the text of a sum."""
+    return AgentResult((AssistantMessage((Text(text),)),), cost=Cost())

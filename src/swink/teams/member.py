@@ -1,4 +1,4 @@
-"""Members: what can be run inside something else, and how it is run there."""
+"""Members: what can be run inside something else, how it is run there, and the events that come out."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -7,8 +7,21 @@ from swink.agent import Agent
 from swink.agent.config import AgentResult
 from swink.agent.policy import enclosing
 from swink.errors import AlreadyRunning, InvalidInput
+from swink.events import AgentEvent, ToolExecutionUpdate
+from swink.events import NestedEvent as NestedEvent
 from swink.messages import Input
-from swink.teams.nested import Emit
+
+Emit = Callable[[Any], None]
+"""Takes an `AgentEvent` or a `NestedEvent`."""
+
+
+def inside(name: str, event: AgentEvent | NestedEvent, call_id: str = "") -> NestedEvent:
+    """The event one level further out; an agent's report of its sub-agent's event becomes that event."""
+    match event:
+        case ToolExecutionUpdate(update=NestedEvent() as inner) | (NestedEvent() as inner):
+            return NestedEvent((name, *inner.path), inner.event, (call_id, *inner.calls))
+        case _:
+            return NestedEvent((name,), event, (call_id,))
 
 
 @runtime_checkable
@@ -20,9 +33,7 @@ class Ensemble(Protocol):
         """Whether a run is active."""
         ...
 
-    def abort(self) -> None:
-        """End the current run."""
-        ...
+    def abort(self) -> None: ...
 
     def start_over(self) -> "Ensemble":
         """Another one of the same kind, of agents as they were made."""

@@ -8,10 +8,8 @@ from swink.errors import MisuseError
 from swink.messages import Input
 from swink.messages.checks import check_hook
 from swink.system.aio import resolve
-from swink.teams.flow import Flow, named
-from swink.teams.member import Member, check_members
-from swink.teams.nested import Emit
-from swink.teams.sums import blamed, closing, failed, summed
+from swink.teams.flow import Flow, blamed, closing, failed, named, summed
+from swink.teams.member import Emit, Member, check_members
 
 HandOn = Callable[[AgentResult], Input]
 

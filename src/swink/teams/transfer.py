@@ -15,10 +15,8 @@ from swink.agent.config import AgentResult
 from swink.errors import AlreadyRunning, InvalidInput, MisuseError
 from swink.messages import Input
 from swink.messages.history import Snapshot
-from swink.teams.flow import Flow, NestedStream
-from swink.teams.member import check_members, start_over
-from swink.teams.nested import Emit
-from swink.teams.sums import blamed, failed, summed
+from swink.teams.flow import Flow, NestedStream, blamed, failed, summed
+from swink.teams.member import Emit, check_members, start_over
 from swink.tools import Tool, ToolContext, ToolError, Transfer
 
 MAX_TRANSFERS = 5
@@ -88,7 +86,6 @@ class Route:
         return None
 
     def go(self, target: str) -> None:
-        """Hand over."""
         self.visited.append(target)
         self.pending = None
 
@@ -130,11 +127,9 @@ class Team:
         self._flow = Flow(self.agents, self._body)
 
     async def run(self, input: Input, *, deadline: float | None = None) -> AgentResult:
-        """Run until somebody answers."""
         return await self._flow.run(input, deadline=deadline)
 
     def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
-        """`run` for code without an event loop."""
         return self._flow.run_sync(input, deadline=deadline)
 
     def stream(self, input: Input, *, deadline: float | None = None) -> NestedStream:
@@ -142,21 +137,17 @@ class Team:
         return self._flow.stream(input, deadline=deadline)
 
     async def perform(self, input: Input, emit: Emit) -> AgentResult:
-        """Run until somebody answers, reporting events."""
         return await self._flow.perform(input, emit)
 
     def abort(self) -> None:
-        """End the current run; does nothing when idle."""
         self._flow.abort()
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is active."""
         return self._flow.is_running
 
     @property
     def messages(self) -> Snapshot:
-        """The conversation."""
         return self.agents[self.active].messages
 
     def reset(self) -> None:

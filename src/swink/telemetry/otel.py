@@ -106,26 +106,21 @@ class OtelExporter:
         return OtelSpan(self, span, around, self._trace.set_span_in_context(span, inner))
 
     def measure(self, measured: Sequence[Measurement]) -> None:
-        """Record measurements."""
         for metric, value, attributes in measured:
             self._histograms[metric].record(value, attributes)
 
     def attach(self, context: Any) -> None:
-        """Make a context of OpenTelemetry current."""
         self._context.attach(context)
 
     def is_current(self, context: Any) -> bool:
-        """Whether a context of OpenTelemetry is current."""
         return self._context.get_current() is context
 
     def headers(self, context: Any) -> dict[str, str]:
-        """The trace context as headers."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier, context)
         return carrier
 
     def failed(self, description: str) -> Any:
-        """The status of what failed."""
         return self._trace.Status(self._trace.StatusCode.ERROR, description)
 
 
@@ -135,7 +130,7 @@ def _does_nothing(provider: object) -> bool:
 
 
 class OtelSpan:
-    """A span of OpenTelemetry."""
+    """A span of OpenTelemetry, with the contexts around it and inside it."""
 
     __slots__ = ("_around", "_exporter", "_inside", "_span", "wants_more")
 
@@ -151,25 +146,20 @@ class OtelSpan:
         self._exporter.attach(self._inside)
 
     def leave(self) -> None:
-        """Make the one around it current again, if this one still is."""
         if self._exporter.is_current(self._inside):
             self._exporter.attach(self._around)
 
     def headers(self) -> Mapping[str, str]:
-        """The trace context, if it is passed on."""
         return self._exporter.headers(self._inside) if self._exporter.propagate else {}
 
     def note(self, attributes: Attributes) -> None:
-        """Add attributes."""
         if self.wants_more:
             self._span.set_attributes(attributes)
 
     def event(self, name: str, attributes: Attributes) -> None:
-        """Something happened inside it."""
         self._span.add_event(name, attributes)
 
     def end(self, failure: str | None) -> None:
-        """End it."""
         if failure is not None:
             self._span.set_status(self._exporter.failed(failure))
         self._span.end()

@@ -35,27 +35,20 @@ class ExportedSpan(Protocol):
 
     def enter(self) -> None:
         """Make it current in the context variables of the caller."""
-        ...
 
     def leave(self) -> None:
         """Make the one around it current again, if this one still is."""
-        ...
 
     def headers(self) -> Mapping[str, str]:
         """What tells others that what they do belongs to it."""
         ...
 
-    def note(self, attributes: Attributes) -> None:
-        """Add attributes."""
-        ...
+    def note(self, attributes: Attributes) -> None: ...
 
-    def event(self, name: str, attributes: Attributes) -> None:
-        """Something happened inside it."""
-        ...
+    def event(self, name: str, attributes: Attributes) -> None: ...
 
     def end(self, failure: str | None) -> None:
         """End it; a failure says what went wrong."""
-        ...
 
 
 class Exporter(Protocol):
@@ -74,9 +67,7 @@ class Exporter(Protocol):
         """Begin a span, if anybody takes it; `parent` is what it made of the one around it, if anything."""
         ...
 
-    def measure(self, measured: Sequence[Measurement]) -> None:
-        """Record measurements."""
-        ...
+    def measure(self, measured: Sequence[Measurement]) -> None: ...
 
 
 exporters: tuple[Exporter, ...] = ()
@@ -110,12 +101,10 @@ class Span:
 
     @property
     def wants_more(self) -> bool:
-        """Whether anybody keeps attributes."""
         return bool(self._exported) and any(made.wants_more for _, made in self._exported)
 
     @property
     def seconds(self) -> float:
-        """How long it has gone on."""
         return time.perf_counter() - self._began
 
     @property
@@ -136,14 +125,12 @@ class Span:
         return context
 
     def headers(self) -> dict[str, str]:
-        """What tells others that what they do belongs to it."""
         found: dict[str, str] = {}
         for _, made in self._exported:
             found |= _safely(made.headers) or {}
         return found
 
     def note(self, attributes: Attributes) -> None:
-        """Add attributes."""
         if not self.ended:
             for _, made in self._exported:
                 _safely(made.note, attributes)
@@ -155,7 +142,6 @@ class Span:
                 _safely(made.note, attributes)
 
     def event(self, name: str, attributes: Attributes) -> None:
-        """Something happened inside it."""
         if not self.ended:
             for _, made in self._exported:
                 _safely(made.event, name, attributes)

@@ -23,32 +23,28 @@ from swink.messages import (
 )
 from swink.messages.redact import redact_text, sent_keys
 from swink.stream import Assembly, Done, LlmContext, StreamOptions, observer
-from swink.telemetry import content, conventions, recorder
+from swink.telemetry import conventions, messagejson, recorder
 from swink.telemetry.conventions import Attributes
 from swink.telemetry.recorder import Exporter, Measurement, Span, Unseen
 
 
-class Recorder:
+class SpanRecorder:
     """The observer that makes spans of what it is told."""
 
     def run(
         self, model: ModelSpec, session_id: str | None, prompts: Sequence[Message]
     ) -> "RunSpan | UnseenRun":
-        """A run begins."""
         return UnseenRun() if recorder.is_idle() else RunSpan(model, session_id)
 
     def turn(self, number: int) -> "TurnSpan | UnseenPart":
-        """A turn of a run begins."""
         return _UNSEEN if recorder.is_unseen() else TurnSpan(number)
 
     def request(
         self, model: ModelSpec, context: LlmContext, options: StreamOptions
     ) -> "RequestSpan | UnseenRequest":
-        """A model is asked."""
         return UnseenRequest(options) if recorder.is_unseen() else RequestSpan(model, context, options)
 
     def call(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> "CallSpan | UnseenPart":
-        """A tool begins to run."""
         return _UNSEEN if recorder.is_unseen() else CallSpan(call, arguments, description)
 
     def remote(self, server: str, tool: str, url: str | None) -> None:
@@ -60,7 +56,7 @@ class Recorder:
 
 
 class RunSpan(Span):
-    """A run."""
+    """A run of an agent: `invoke_agent`."""
 
     __slots__ = ("_labels", "context")
 
@@ -84,7 +80,6 @@ class RunSpan(Span):
         cost: Cost | None,
         messages: Sequence[Message],
     ) -> None:
-        """It has ended, and this came of it."""
         failed = _error_type(error) if stop_reason == "error" else {}
         if self.wants_more:
             replies = [message for message in messages if isinstance(message, AssistantMessage)]
@@ -94,8 +89,8 @@ class RunSpan(Span):
                 asked = messages[: messages.index(replies[0])] if replies else messages
                 self.note_content(
                     {
-                        "gen_ai.input.messages": content.messages_text(asked),
-                        "gen_ai.output.messages": content.messages_text(replies[-1:]),
+                        "gen_ai.input.messages": messagejson.messages_text(asked),
+                        "gen_ai.output.messages": messagejson.messages_text(replies[-1:]),
                     }
                 )
         failure = _description(error) if failed else None
@@ -103,7 +98,7 @@ class RunSpan(Span):
 
 
 class TurnSpan(Span):
-    """A turn."""
+    """A turn of a run: a request and the calls that follow it."""
 
     __slots__ = ()
 
@@ -112,7 +107,6 @@ class TurnSpan(Span):
         self.enter()
 
     def end(self, reason: TurnEndReason) -> None:
-        """It has ended."""
         if self.wants_more:
             self.note({"swink.turn.end_reason": reason})
         self.finish()
@@ -152,8 +146,8 @@ class RequestSpan(Span):
             self.note(known | conventions.usage_attributes(usage, cost))
             if self.wants_content:
                 reply = assembly.message(model, ending, usage=usage)
-                said = {"gen_ai.output.messages": content.messages_text([reply])}
-                self.note_content(content.input_attributes(context) | said)
+                said = {"gen_ai.output.messages": messagejson.messages_text([reply])}
+                self.note_content(messagejson.input_attributes(context) | said)
         measured: list[Measurement] = [(conventions.REQUEST_DURATION, self.seconds, self._labels | failed)]
         if first is not None:
             measured.append((conventions.FIRST_CHUNK_DURATION, first, self._labels))
@@ -164,7 +158,7 @@ class RequestSpan(Span):
 
 
 class CallSpan(Span):
-    """A tool call."""
+    """A tool call: `execute_tool`."""
 
     __slots__ = ("_arguments", "_labels", "context", "remote")
 
@@ -198,8 +192,8 @@ class CallSpan(Span):
             if self.wants_content:
                 self.note_content(
                     {
-                        "gen_ai.tool.call.arguments": content.arguments_text(self._arguments),
-                        "gen_ai.tool.call.result": content.result_text(result),
+                        "gen_ai.tool.call.arguments": messagejson.arguments_text(self._arguments),
+                        "gen_ai.tool.call.result": messagejson.result_text(result),
                     }
                 )
         measured: list[Measurement] = [(conventions.CALL_DURATION, self.seconds, self._labels | failed)]
@@ -265,4 +259,4 @@ def _description(error: AgentError | None) -> str | None:
 _WHY = {"tool call cancelled": "cancelled", "tool call not run": "cancelled"}
 """The types of errors of calls that somebody ended, by how the reason begins; a time limit is the other."""
 _UNSEEN = UnseenPart()
-_recorder = Recorder()
+_recorder = SpanRecorder()

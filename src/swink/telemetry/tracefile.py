@@ -78,7 +78,6 @@ class TraceFile:
         self._put({"ph": "M", "name": "process_name", "args": began})
 
     def is_idle(self) -> bool:
-        """It takes everything."""
         return False
 
     def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "FileSpan":
@@ -157,7 +156,6 @@ class TraceFile:
                         self._give_up(error)
 
     def _now(self) -> float:
-        """Microseconds since the beginning."""
         return round((time.perf_counter() - self._began) * 1e6, 3)
 
     def _add_lane(self, spans: "list[FileSpan]") -> int:
@@ -219,7 +217,6 @@ class FileSpan:
         self._parent = parent._number if isinstance(parent, FileSpan) else None
 
     def arguments(self) -> dict[str, Any]:
-        """What is shown of it."""
         parent = {} if self._parent is None else {"parent": self._parent}
         return {"span": self._number, **parent, **self._attributes}
 
@@ -234,15 +231,12 @@ class FileSpan:
         return {}
 
     def note(self, attributes: Attributes) -> None:
-        """Add attributes."""
         self._attributes |= attributes
 
     def event(self, name: str, attributes: Attributes) -> None:
-        """Something happened inside it."""
         self._file.mark(self, name, attributes)
 
     def end(self, failure: str | None) -> None:
-        """End it."""
         if failure is not None:
             self._attributes["failure"] = failure
         self._file.end(self)

@@ -30,7 +30,7 @@ from swink.stream import (
 )
 from swink.system.aio import closing
 from swink.testing.problems import error_problems, stream_problems
-from swink.testing.questions import HISTORY, TEXT_PROMPT, TOOL, TOOL_PROMPT, ToolOnOffer
+from swink.testing.samples import HISTORY, TEXT_PROMPT, TOOL, TOOL_PROMPT, ToolOnOffer
 
 _SETTLE_SECONDS = 1.0
 _HELLO = LlmContext("", (UserMessage(TEXT_PROMPT),))
@@ -105,14 +105,12 @@ class _Probe:
     async def text(
         self, what: str, messages: Sequence[LlmMessage], tools: Sequence[ToolOnOffer] = ()
     ) -> None:
-        """A reply of text."""
         events = await self._ask(what, LlmContext("Be brief.", messages, tools), self.options)
         message = None if events is None else self._reply(what, events)
         if message is not None and not message.text.strip():
             self._say(what, "the reply has no text")
 
     async def tool_call(self) -> None:
-        """A reply that calls the tool."""
         what = "a tool call"
         options = msgspec.structs.replace(self.options, tool_choice="required")
         events = await self._ask(what, LlmContext("", [UserMessage(TOOL_PROMPT)], (TOOL,)), options)

@@ -1,7 +1,7 @@
-"""What is wrong with a history, with the events of a run, or with the events of one reply, in words."""
+"""What is wrong with a history, with the events of a run or of a reply; and a collector of events."""
 
 from collections.abc import Sequence
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
@@ -116,3 +116,29 @@ def _shape_problem(event: Any) -> str:
     except (msgspec.MsgspecError, TypeError, UnicodeError) as error:
         return f"{type(event).__name__} does not survive JSON: {error}"
     return f"{type(event).__name__} does not survive JSON unchanged"
+
+
+T = TypeVar("T")
+
+
+class EventCollector:
+    """A subscriber that keeps every event: `agent.subscribe(collector)`."""
+
+    def __init__(self) -> None:
+        self.events: list[AgentEvent] = []
+
+    def __call__(self, event: AgentEvent) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def names(self) -> list[str]:
+        return [type(event).__name__ for event in self.events]
+
+    def check(self) -> None:
+        """Assert that every start has exactly one end, properly nested."""
+        problems = nesting_problems(self.events)
+        if problems:
+            raise AssertionError("\n".join(problems))

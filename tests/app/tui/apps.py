@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from swink import Agent, tool
 from swink.app.assistant.permissions import Permissions
-from swink.app.tui import Conductor, SwinkApp
+from swink.app.tui import ConversationDriver, SwinkApp
 from swink.testing import ScriptedModel
 from swink.tools import Workspace
 
@@ -28,7 +28,7 @@ def app_of(
     script = replies if isinstance(replies, ScriptedModel) else ScriptedModel(replies)
     permissions = Permissions(workspace=workspace)
     agent = Agent(model, stream_fn=script, approve=permissions, approval_mode="on", **options)
-    return SwinkApp(Conductor(agent, clock=clock), permissions)
+    return SwinkApp(ConversationDriver(agent, clock=clock), permissions)
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:

@@ -5,7 +5,7 @@ from textual.pilot import Pilot
 
 from swink import Agent, tool
 from swink.app.assistant.permissions import Permissions
-from swink.app.tui import Conductor, SwinkApp
+from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.approval import ApprovalPanel
 from swink.app.tui.look import LOOKS
 from swink.messages import ToolCall
@@ -31,7 +31,7 @@ async def test_a_prompt_is_answered_a_call_asked_about_and_the_app_left():
     model = ScriptedModel(["Hello there.", ToolCall("1", "write", {"path": "a.txt"}), "Done."])
     permissions = Permissions()
     agent = Agent("scripted:model", stream_fn=model, tools=[write], approve=permissions)
-    app = SwinkApp(Conductor(agent), permissions)
+    app = SwinkApp(ConversationDriver(agent), permissions)
     async with app.run_test() as pilot:
         await pilot.press("h", "i", "enter")
         await until(pilot, lambda: "Hello there." in screen_text(app))
@@ -51,7 +51,7 @@ async def test_what_was_typed_before_the_first_frame_is_in_the_editor():
             self.post_message(events.Key("h", "h"))
             self.post_message(events.Key("i", "i"))
 
-    app = Hasty(Conductor(Agent("scripted:model", stream_fn=ScriptedModel([]))), Permissions())
+    app = Hasty(ConversationDriver(Agent("scripted:model", stream_fn=ScriptedModel([]))), Permissions())
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.editor.text == "hi")
 
@@ -59,7 +59,7 @@ async def test_what_was_typed_before_the_first_frame_is_in_the_editor():
 async def test_escape_takes_back_what_is_queued_when_nothing_runs_any_more():
     agent = Agent("scripted:model", stream_fn=ScriptedModel([]))
     agent.follow_up("later")
-    app = SwinkApp(Conductor(agent), Permissions())
+    app = SwinkApp(ConversationDriver(agent), Permissions())
     async with app.run_test() as pilot:
         await pilot.press("escape")
         await until(pilot, lambda: app.editor.text == "later")
@@ -74,7 +74,7 @@ def screen_text(app: SwinkApp) -> str:
 
 
 async def test_every_look_can_be_shown():
-    app = SwinkApp(Conductor(Agent("scripted:model", stream_fn=ScriptedModel([]))), Permissions())
+    app = SwinkApp(ConversationDriver(Agent("scripted:model", stream_fn=ScriptedModel([]))), Permissions())
     async with app.run_test() as pilot:
         for name in LOOKS:
             app.use_look(name)

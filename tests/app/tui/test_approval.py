@@ -13,10 +13,10 @@ from swink.agent.policy import Answer, ApprovalRequest, Approved, PolicyContext,
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.questions import Form, Item
 from swink.app.assistant.rulebook import RuleBook
-from swink.app.tui import Conductor, SwinkApp
+from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.approval import ApprovalPanel, FormPanel
+from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.callview import CallView
-from swink.app.tui.approval.field import Field
 from swink.messages.redact.shown import show_arguments
 from swink.testing import ScriptedModel
 from swink.tools.coding.workspace import Workspace
@@ -40,7 +40,7 @@ class Scene:
         rules = RuleBook(self.work, path=tmp_path / "permissions")
         self.permissions = Permissions(workspace=Workspace(self.work), rules=rules)
         agent = Agent("scripted:model", stream_fn=ScriptedModel([]), approve=self.permissions)
-        self.app = SwinkApp(Conductor(agent, clock=lambda: self.now), self.permissions)
+        self.app = SwinkApp(ConversationDriver(agent, clock=lambda: self.now), self.permissions)
         self.pilot: Pilot[int]
 
     @property
@@ -135,7 +135,7 @@ async def test_always_rules_reasons_and_edits_are_written_in_the_panel(scene: Sc
         call = scene.call("bash", command="pytest -q tests")
         await scene.asked()
         await press("p")
-        field = scene.app.query_one(Field)
+        field = scene.app.query_one(AnswerField)
         await scene.until(lambda: field.has_focus)
         assert field.text == "bash(pytest -q tests)"
         field.text = "bash(sudo *)"
@@ -197,7 +197,7 @@ async def test_a_change_is_reviewed_hunk_by_hunk(scene: Scene):
         call = scene.call("write_file", path="a.txt", content=new)
         await scene.asked()
         await press("d", "e")
-        field = scene.app.query_one(Field)
+        field = scene.app.query_one(AnswerField)
         await scene.until(lambda: field.has_focus)
         field.text = field.text.replace("line three", "mine")
         await press("enter", "n", "enter")
@@ -235,7 +235,7 @@ async def test_a_question_that_is_withdrawn_makes_way_for_the_next(scene: Scene)
         await scene.pilot.press("r")
         one.cancel()
         await scene.until(lambda: "git push two" in scene.text())
-        assert not scene.app.query_one(Field).display
+        assert not scene.app.query_one(AnswerField).display
         await scene.pilot.press("y")  # 300 ms count anew
         assert not two.done()
         await scene.until(lambda: scene.panel.guard.is_shown)
@@ -301,7 +301,7 @@ async def test_a_long_call_cannot_be_answered_before_it_is_shown(
         await released.wait()
         return function(*given)
 
-    monkeypatch.setattr("swink.app.tui.approval.panel.in_thread", later)
+    monkeypatch.setattr("swink.app.tui.approval.approvalpanel.in_thread", later)
     async with scene.app.run_test(size=(80, 24)) as scene.pilot:
         call = scene.call("bash", command="echo " + "x" * 200_000)
         await scene.until(lambda: scene.panel.has_focus and "a moment" in scene.text())

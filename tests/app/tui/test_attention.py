@@ -4,9 +4,9 @@ import base64
 
 import pytest
 
+from swink.app.tui.app import LAST_LINES, UNSAVED, farewell
 from swink.app.tui.terminal.attention import LONG, Attention
-from swink.app.tui.terminal.clipboard import LONGEST, copy_sequences
-from swink.app.tui.terminal.farewell import LINES, UNSAVED, farewell
+from swink.app.tui.terminal.sequences import LONGEST, copy_sequences
 from swink.events.transcript import Block, PromptBlock, ReplyBlock
 
 
@@ -97,7 +97,7 @@ def test_the_farewell_is_the_end_of_the_last_reply_and_the_way_back():
         ReplyBlock("4", text=""),
     ]
     lines = farewell(blocks, "swink --resume 1")
-    assert lines[:2] == ["…", f"line {100 - LINES}[2J"]
+    assert lines[:2] == ["…", f"line {100 - LAST_LINES}[2J"]
     assert lines[-3:] == ["line 99[2J", "", "To go on: swink --resume 1"]
     assert farewell([], None) == []
     assert farewell([], "swink --resume 1") == ["To go on: swink --resume 1"]

@@ -10,7 +10,7 @@ from textual.widgets import OptionList, Static
 
 from swink.app.assistant.permissions import Permissions
 from swink.app.tui import SwinkApp
-from swink.app.tui.screens.listing import Listing
+from swink.app.tui.screens.listscreen import ListScreen
 
 
 async def until(pilot: Pilot[int], condition: Callable[[], object]) -> None:
@@ -35,7 +35,7 @@ def rows(app: SwinkApp) -> list[str]:
     return [
         str(options.get_option_at_index(index).prompt).strip()
         for options in app.screen.query(OptionList)
-        if isinstance(app.screen, Listing)
+        if isinstance(app.screen, ListScreen)
         for index in range(options.option_count)
     ]
 
@@ -47,7 +47,7 @@ def is_marked_without_colours(app: SwinkApp) -> bool:
 
 
 def app_of(desk: Desk) -> SwinkApp:
-    return SwinkApp(desk.conductor, Permissions(), conversations=desk.conversations)
+    return SwinkApp(desk.driver, Permissions(), sessions=desk.conversations)
 
 
 async def test_rewind_by_keys_shows_what_it_does_and_redo_undoes_it(

@@ -9,13 +9,13 @@ from swink import Agent, tool
 from swink.app.assistant.keeping import Keeper
 from swink.app.assistant.shell import ShellOutcome
 from swink.app.assistant.snapshots.policy import Snapshots
-from swink.app.tui import conversations
-from swink.app.tui.conductor import Conductor
-from swink.app.tui.conversations import Conversations
+from swink.app.tui import sessionswitcher
+from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor.attaching import compose
 from swink.app.tui.editor.typed import Typed
 from swink.app.tui.look import LOOKS
 from swink.app.tui.screens.excerpts import last_blocks
+from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.errors import MisuseError
 from swink.events.transcript import PromptBlock, ToolBlock, Transcript, lasting
 from swink.memory import JsonlStore
@@ -25,7 +25,7 @@ from swink.testing import Pause, ScriptedModel
 
 
 class Desk:
-    """A conductor with a scripted agent that can write files."""
+    """A driver with a scripted agent that can write files."""
 
     def __init__(
         self,
@@ -56,24 +56,24 @@ class Desk:
             session=None if keeper is None else keeper.session,
             policies=[] if snapshots is None else [snapshots],
         )
-        self.conductor = Conductor(agent)
+        self.driver = ConversationDriver(agent)
         if stored is not None:
-            self.conductor.adopt(agent, Transcript.of(stored.records))
-        self.conversations = Conversations(
-            self.conductor, self.store if saved else None, keeper, snapshots=snapshots, asks_title=asks_title
+            self.driver.adopt(agent, Transcript.of(stored.records))
+        self.conversations = SessionSwitcher(
+            self.driver, self.store if saved else None, keeper, snapshots=snapshots, asks_title=asks_title
         )
 
     async def say(self, *prompts: str) -> None:
         for prompt in prompts:
-            self.conductor.send(prompt)
-            await self.conductor.wait()
-            assert self.conductor.activity.state == "idle"
+            self.driver.send(prompt)
+            await self.driver.wait()
+            assert self.driver.activity.state == "idle"
 
     def shown(self) -> list[str]:
-        return [block.text for block in self.conductor.transcript.blocks if isinstance(block, PromptBlock)]
+        return [block.text for block in self.driver.transcript.blocks if isinstance(block, PromptBlock)]
 
     def known(self) -> list[str]:
-        return [message.text for message in self.conductor.agent.messages if message.role == "user"]
+        return [message.text for message in self.driver.agent.messages if message.role == "user"]
 
     def files(self) -> dict[str, str]:
         return {path.name: path.read_text() for path in self.root.iterdir()}
@@ -89,14 +89,14 @@ THREE = [write("1", "a", "1"), "one done", write("2", "a", "2"), "two done", "ju
 async def test_a_prompt_is_listed_titled_and_given_back_without_the_files_that_went_along(tmp_path: Path):
     desk = Desk(tmp_path, "read")
     (desk.root / "a.md").write_text("secret of the file")
-    desk.conductor.send(compose(Typed("see @a.md"), desk.root).input)
-    await desk.conductor.wait()
+    desk.driver.send(compose(Typed("see @a.md"), desk.root).input)
+    await desk.driver.wait()
     assert "secret of the file" in desk.known()[0]
     assert [prompt.text for prompt in desk.conversations.prompts()] == ["see @a.md"]
     assert [meta.title for meta in desk.store.list()] == ["see @a.md"]
     told = UserMessage(ShellOutcome("ls", "a.md\n", 0, 0.1).for_model())
-    assert conversations.Prompt(1, told).text == "!ls"
-    assert "secret" not in last_blocks(desk.conductor.transcript.blocks, 80, LOOKS["dark"]).plain
+    assert sessionswitcher.NumberedPrompt(1, told).text == "!ls"
+    assert "secret" not in last_blocks(desk.driver.transcript.blocks, 80, LOOKS["dark"]).plain
 
 
 async def test_rewind_of_both_goes_back_to_before_the_prompt_and_redo_undoes_it(tmp_path: Path):
@@ -104,7 +104,7 @@ async def test_rewind_of_both_goes_back_to_before_the_prompt_and_redo_undoes_it(
     conversations = desk.conversations
     await desk.say("one", "two", "three")
     first = conversations.saved_id()
-    before = lasting(desk.conductor.transcript.blocks)
+    before = lasting(desk.driver.transcript.blocks)
     one, two, _ = conversations.prompts()
     assert (one.text, one.number, two.text) == ("one", 0, "two")
     rewound = await conversations.rewind(two.number)
@@ -117,7 +117,7 @@ async def test_rewind_of_both_goes_back_to_before_the_prompt_and_redo_undoes_it(
     await conversations.redo()
     assert conversations.saved_id() == first
     assert desk.shown() == desk.known() == ["one", "two", "three"]
-    assert lasting(desk.conductor.transcript.blocks) == before
+    assert lasting(desk.driver.transcript.blocks) == before
     assert desk.files() == {"a": "2"}
     assert not await conversations.can_redo()
     assert [meta.id for meta in desk.store.list()] == [first]
@@ -157,17 +157,17 @@ async def test_a_resumed_conversation_is_rewound_as_if_it_had_not_ended(tmp_path
     desk = Desk(tmp_path, *THREE)
     await desk.say("one", "two", "three")
     id = desk.conversations.saved_id()
-    blocks = lasting(desk.conductor.transcript.blocks)
+    blocks = lasting(desk.driver.transcript.blocks)
     desk = Desk(tmp_path, resume=id)
     await desk.conversations.begin()
-    assert lasting(desk.conductor.transcript.blocks) == blocks
+    assert lasting(desk.driver.transcript.blocks) == blocks
     await desk.conversations.rewind(desk.conversations.prompts()[0].number)
     assert desk.files() == {}
     assert desk.shown() == []
     desk = Desk(tmp_path, resume=desk.conversations.saved_id())
     await desk.conversations.redo()
     assert desk.files() == {"a": "2"}
-    assert lasting(desk.conductor.transcript.blocks) == blocks
+    assert lasting(desk.driver.transcript.blocks) == blocks
 
 
 async def test_new_resume_and_fork_keep_conversations_apart(tmp_path: Path):
@@ -193,14 +193,14 @@ async def test_new_resume_and_fork_keep_conversations_apart(tmp_path: Path):
 async def test_nothing_changes_while_the_agent_is_at_work(tmp_path: Path):
     desk = Desk(tmp_path, "1", ["working", Pause(60)])
     await desk.say("one")
-    desk.conductor.send("two")
-    while not desk.conductor.agent.is_running:
+    desk.driver.send("two")
+    while not desk.driver.agent.is_running:
         await asyncio.sleep(0)
     for switch in (desk.conversations.new(), desk.conversations.fork(), desk.conversations.rewind(0)):
         with pytest.raises(MisuseError, match="Esc stops it"):
             await switch
-    desk.conductor.abort()
-    await desk.conductor.wait()
+    desk.driver.abort()
+    await desk.driver.wait()
 
 
 async def test_a_conversation_that_is_not_saved_can_be_rewound_too(tmp_path: Path):
@@ -243,30 +243,30 @@ async def test_an_interrupted_turn_is_shown_and_what_is_left_is_told(tmp_path: P
     desk.store.backend.append(other.meta.id, 0, records[:cut])
     await desk.conversations.resume(other.meta.id)
     assert desk.conversations.left() == ['write(name="a", text="1"): outcome unknown']
-    [block] = [block for block in desk.conductor.transcript.blocks if isinstance(block, ToolBlock)]
+    [block] = [block for block in desk.driver.transcript.blocks if isinstance(block, ToolBlock)]
     assert block.state == "running"
 
 
 async def test_a_conversation_begun_in_plan_mode_gets_all_tools_when_it_is_left(tmp_path: Path):
     desk = Desk(tmp_path, "1", "2")
     await desk.say("one")
-    desk.conductor.set_planning(True)
+    desk.driver.set_planning(True)
     await desk.conversations.new()
-    assert desk.conductor.is_planning
+    assert desk.driver.is_planning
     await desk.say("two")
     assert desk.model.calls[-1].tools == ()
-    desk.conductor.set_planning(False)
-    assert [getattr(tool, "name", "") for tool in desk.conductor.agent.tools] == ["write"]
+    desk.driver.set_planning(False)
+    assert [getattr(tool, "name", "") for tool in desk.driver.agent.tools] == ["write"]
 
 
 async def test_a_system_prompt_belongs_to_its_conversation_alone(tmp_path: Path):
     desk = Desk(tmp_path, "1", "2", "3", "4")
-    desk.conductor.set_planning(True)
-    desk.conductor.instruct("Be kind.")
+    desk.driver.set_planning(True)
+    desk.driver.instruct("Be kind.")
     await desk.say("one")
     first = desk.conversations.saved_id()
     assert first is not None
-    desk.conductor.set_planning(False)
+    desk.driver.set_planning(False)
     await desk.conversations.new()
     await desk.say("two")
     second = desk.conversations.saved_id()
@@ -287,7 +287,7 @@ async def test_a_title_by_the_model_is_asked_for_once(tmp_path: Path, monkeypatc
         asked.append(messages)
         return "By the model", None
 
-    monkeypatch.setattr(conversations, "ask_title", ask)
+    monkeypatch.setattr(sessionswitcher, "ask_title", ask)
     desk = Desk(tmp_path, "1", "2", asks_title=True)
     await desk.say("one")
     await desk.conversations.ask_title()

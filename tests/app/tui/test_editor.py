@@ -30,8 +30,8 @@ from swink.app.tui.editor.bursts import HOLD
 from swink.app.tui.editor.drafts import Drafts
 from swink.app.tui.editor.external import _run as external_run
 from swink.app.tui.editor.external import editor_command, remove_left
-from swink.app.tui.editor.history import Said, append
-from swink.app.tui.editor.keys import SPELLINGS
+from swink.app.tui.editor.prompthistory import Said, append
+from swink.app.tui.keys import SPELLINGS
 from swink.app.tui.terminal import TerminalApp
 from swink.errors import MisuseError
 from swink.messages import Image, Text, UserMessage

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
-from swink.app.tui.editor import history as histories
+from swink.app.tui.editor import prompthistory as histories
 from swink.app.tui.editor.attaching import attached_name, compose, fence, pasted_images
 from swink.app.tui.editor.bursts import GAP, HOLD, Burst
 from swink.app.tui.editor.drafts import Drafts
 from swink.app.tui.editor.fuzzy import best, positions
-from swink.app.tui.editor.history import History, Said, Walk, append, read_history
 from swink.app.tui.editor.mentions import (
-    Index,
+    PathIndex,
     being_typed,
     find_paths,
     list_paths,
@@ -26,6 +25,7 @@ from swink.app.tui.editor.mentions import (
     readings,
     spell,
 )
+from swink.app.tui.editor.prompthistory import PromptHistory, Said, Walk, append, read_history
 from swink.app.tui.editor.typed import MOST_LINES, PLACEHOLDER, Typed, folds, join, make_harmless, paste_name
 from swink.errors import InvalidInput
 from swink.messages import Image, Text
@@ -163,7 +163,7 @@ def test_no_control_character_survives_a_paste(text: str):
     assert not [char for char in clean if not char.isprintable() and char not in "\n\t"]
 
 
-# History
+# PromptHistory
 
 
 def said(text: str) -> Typed:
@@ -172,7 +172,7 @@ def said(text: str) -> Typed:
 
 async def test_history_is_read_again_without_secrets_and_for_the_user_alone(tmp_path: Path):
     path = tmp_path / "state" / "history.jsonl"
-    history = History(path, "/here")
+    history = PromptHistory(path, "/here")
     history.add(said("first"))
     history.add(said("use sk-ant-api03-" + "a" * 40))
     history.add(said("#key anthropic sk-whatever"))
@@ -180,14 +180,14 @@ async def test_history_is_read_again_without_secrets_and_for_the_user_alone(tmp_
     await history._writer.call(lambda: None)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "sk-" not in path.read_text()
-    again = History(path, "/here")
+    again = PromptHistory(path, "/here")
     await again.load()
     assert [typed.text for typed in again.here()] == ["first", "use [redacted]", "see [pasted #1, 11 lines]"]
     assert again.here()[-1].whole() == "see " + "x\n" * 11
 
 
 async def test_history_is_walked_in_its_directory_and_searched_everywhere(tmp_path: Path):
-    history = History(tmp_path / "history.jsonl", "/here")
+    history = PromptHistory(tmp_path / "history.jsonl", "/here")
     for text in ("run the tests", "again", "again", "run the tests"):
         history.add(said(text))
     history.all.insert(0, Said(said("deploy to staging"), 1.0, "/elsewhere"))
@@ -206,7 +206,7 @@ async def test_a_damaged_history_loses_only_the_damaged_lines(tmp_path: Path):
 
 async def test_a_history_that_cannot_be_written_disturbs_nobody(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    history = History(tmp_path / "file" / "history.jsonl")
+    history = PromptHistory(tmp_path / "file" / "history.jsonl")
     await history.load()
     history.add(said("hello"))
     await history._writer.call(lambda: None)
@@ -320,7 +320,7 @@ async def test_an_index_knows_files_and_directories_but_nothing_ignored_or_secre
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
     (tmp_path / ".gitignore").write_text("build/\n")
-    index = Index(tmp_path)
+    index = PathIndex(tmp_path)
     assert index.is_stale
     await index.refresh()
     assert not index.is_stale

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from tests.counts import tried
 
-from swink.app.tui.visible import breaks, chops, printed, visible, wrap
+from swink.app.tui.escaping import breaks, chops, printed, visible, wrap
 
 hostile = st.text(
     st.one_of(

@@ -12,9 +12,9 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
 from swink.app.assistant.workshop import Workshop
-from swink.app.tui import Conductor, SwinkApp
+from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.screens.help import Help
-from swink.app.tui.screens.trust import TrustQuestion
+from swink.app.tui.screens.trustquestion import TrustQuestion
 from swink.app.tui.screens.wizard import Wizard
 from swink.errors import AuthError
 from swink.messages import ModelSpec
@@ -59,7 +59,7 @@ def app_in(
         ModelSpec("scripted", "model", context_window=200_000), approve=permissions, stream_fn=scripted
     )
     return (
-        SwinkApp(Conductor(agent, clock=clock or Clock()), permissions, workshop=workshop),
+        SwinkApp(ConversationDriver(agent, clock=clock or Clock()), permissions, workshop=workshop),
         workshop,
         scripted,
     )
@@ -80,7 +80,7 @@ async def test_a_new_folder_is_asked_about_and_used_once_it_is_trusted(place: Pa
         await until(pilot, lambda: "/ship" in workshop.commands)
         assert look_up(place).is_trusted
         app.obey("/ship it now")
-        await until(pilot, lambda: bool(scripted.calls) and not app.conductor.is_running)
+        await until(pilot, lambda: bool(scripted.calls) and not app.driver.is_running)
         assert "pirate" in scripted.calls[0].system_prompt
         assert scripted.calls[0].messages[0].text == "Ship it now."
         for command in ("/context", "/usage", "/mcp", "/agents", "/background", "#keys", "/reload"):
@@ -192,7 +192,7 @@ async def test_escape_in_the_wizard_takes_the_embedded_model_and_remembers_it(tm
         await until(pilot, lambda: "The embedded model, now" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, lambda: workshop.instructions is not None)
-        assert str(app.conductor.agent.model) == "local:smollm2-135m"
+        assert str(app.driver.agent.model) == "local:smollm2-135m"
         assert load_settings().default_model == "local:smollm2-135m"
         await until(pilot, lambda: "local:smollm2-135m  /model takes another" in screen_text(app))
         assert screen_text(app).count("/model takes another") == 1
@@ -217,10 +217,10 @@ async def test_the_settings_of_the_screen_hold_and_a_key_of_no_action_is_named(
         assert app.view.thinking == "shown"
         assert os.environ["EDITOR"] == "nano -w"
         await pilot.press(*"one", "enter")
-        await until(pilot, lambda: app.conductor.is_running)
+        await until(pilot, lambda: app.driver.is_running)
         await pilot.press(*"two", "enter")
-        await until(pilot, lambda: bool(app.conductor.queued))
-        assert [message.text for message in app.conductor.agent.follow_ups] == ["two"]
+        await until(pilot, lambda: bool(app.driver.queued))
+        assert [message.text for message in app.driver.agent.follow_ups] == ["two"]
         await pilot.press("ctrl+y")
         await until(pilot, lambda: isinstance(app.screen, Help))
         await pilot.press("escape")

@@ -9,8 +9,7 @@ import pytest
 
 from swink.app.tui import SwinkApp
 from swink.app.tui.commands import COMMANDS, find_command, listed
-from swink.app.tui.editor.keys import EDITOR_KEYS
-from swink.app.tui.keys import GROUPS, KEYS, keymap
+from swink.app.tui.keys import EDITOR_KEYS, GROUPS, KEYS, keymap
 from swink.app.tui.screens.help import key_name, sections
 from swink.errors import MisuseError
 

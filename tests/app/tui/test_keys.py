@@ -24,11 +24,11 @@ async def test_escape_stops_the_reply_and_gives_queued_messages_back_to_the_edit
         await until(pilot, lambda: "queued" in screen_text(app))
         app.editor.insert("more")
         await pilot.press("escape")
-        await until(pilot, lambda: not app.conductor.is_running)
+        await until(pilot, lambda: not app.driver.is_running)
         await until(pilot, lambda: "aborted" in screen_text(app))
         assert "wait" in app.editor.text
         assert "more" in app.editor.text  # what is typed is never destroyed
-        assert app.conductor.queued == ()
+        assert app.driver.queued == ()
         app.leave()
 
 
@@ -39,7 +39,7 @@ async def test_ctrl_c_stops_then_clears_then_leaves():
         await say(pilot, app, "go")
         await gate.started.wait()
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: not app.conductor.is_running)
+        await until(pilot, lambda: not app.driver.is_running)
         app.editor.insert("text")
         await pilot.press("ctrl+c")
         assert app.editor.is_blank
@@ -54,9 +54,9 @@ async def test_commands_are_obeyed_and_a_wrong_one_says_what_there_is():
     app = app_of([])
     async with app.run_test() as pilot:
         await say(pilot, app, "/thinking high")
-        await until(pilot, lambda: app.conductor.agent.thinking_level == "high")
+        await until(pilot, lambda: app.driver.agent.thinking_level == "high")
         await pilot.press("f4")
-        await until(pilot, lambda: app.conductor.agent.thinking_level == "extra_high")
+        await until(pilot, lambda: app.driver.agent.thinking_level == "extra_high")
         await say(pilot, app, "/theme light")
         await until(pilot, lambda: app.look.name == "light")
         await say(pilot, app, "/nonsense")
@@ -95,12 +95,12 @@ async def test_leaving_plan_mode_offers_to_carry_the_plan_out():
     app = app_of(["1. Write it.", "Written."])
     async with app.run_test() as pilot:
         await pilot.press("shift+tab")
-        await until(pilot, lambda: "Plan" in screen_text(app) and app.conductor.is_planning)
+        await until(pilot, lambda: "Plan" in screen_text(app) and app.driver.is_planning)
         await say(pilot, app, "plan it")
-        await until(pilot, lambda: "1. Write it." in screen_text(app) and not app.conductor.is_running)
+        await until(pilot, lambda: "1. Write it." in screen_text(app) and not app.driver.is_running)
         await pilot.press("shift+tab")
         await until(pilot, lambda: len(app.screen_stack) == 2)
         await pilot.press("enter")
         await until(pilot, lambda: "Written." in screen_text(app))
-        assert not app.conductor.is_planning
+        assert not app.driver.is_planning
         app.leave()

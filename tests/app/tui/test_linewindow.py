@@ -1,4 +1,4 @@
-"""The roll: whatever happens, the window shows the lines of the blocks, and what is read does not jump."""
+"""The window: whatever happens, the window shows the lines of the blocks, and what is read does not jump."""
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,8 @@ from tests.counts import tried
 
 from swink.app.tui.look import LOOKS
 from swink.app.tui.view.folds import Folds
+from swink.app.tui.view.linewindow import LineWindow
 from swink.app.tui.view.painters import Setting
-from swink.app.tui.view.roll import Roll
 from swink.events.transcript import (
     AgentStopped,
     Block,
@@ -34,11 +34,11 @@ class Clock:
         return self.now
 
 
-def a_roll(width: int = 40, height: int = 10, clock: Clock | None = None) -> Roll:
+def a_window(width: int = 40, height: int = 10, clock: Clock | None = None) -> LineWindow:
     clock = clock or Clock()
-    roll = Roll(Setting(width, LOOKS["dark"]), Folds(clock), clock)
-    roll.height = height
-    return roll
+    window = LineWindow(Setting(width, LOOKS["dark"]), Folds(clock), clock)
+    window.height = height
+    return window
 
 
 def told(*blocks: Block) -> BlockList:
@@ -58,13 +58,13 @@ def call(number: int, state: str = "done", text: str = "one\ntwo\nthree", **fiel
     )
 
 
-def texts(roll: Roll) -> list[str]:
-    return [shown.strip.text.rstrip() for shown in roll.window()]
+def texts(window: LineWindow) -> list[str]:
+    return [shown.strip.text.rstrip() for shown in window.window()]
 
 
-def everything(roll: Roll) -> list[str]:
-    places = [place for place in range(len(roll.blocks)) if not roll.is_hidden_at(place)]
-    return [strip.text.rstrip() for place in places for strip in roll.painted(place).strips]
+def everything(window: LineWindow) -> list[str]:
+    places = [place for place in range(len(window.blocks)) if not window.is_hidden_at(place)]
+    return [strip.text.rstrip() for place in places for strip in window.painted(place).strips]
 
 
 words = st.sampled_from(
@@ -98,7 +98,7 @@ steps = st.one_of(
 @given(st.lists(steps, max_size=40))
 def test_any_order_of_events_leaves_a_window_of_the_painted_lines(changes):
     clock = Clock()
-    roll = a_roll(clock=clock)
+    window = a_window(clock=clock)
     kept, version = BlockList(), 0
     number = 0
     for change in changes:
@@ -112,37 +112,37 @@ def test_any_order_of_events_leaves_a_window_of_the_painted_lines(changes):
             case ("cut", length):
                 kept.cut(length)
             case ("scroll", lines):
-                roll.move_to(roll.top + lines)
+                window.move_to(window.top + lines)
             case ("size", width, height):
-                roll.height = height
-                roll.setting = Setting(width, roll.setting.look, roll.setting.thinking)
-            case ("toggle", place) if roll.blocks:
-                roll.toggle(place % len(roll.blocks))
+                window.height = height
+                window.setting = Setting(width, window.setting.look, window.setting.thinking)
+            case ("toggle", place) if window.blocks:
+                window.toggle(place % len(window.blocks))
             case ("thinking", thinking):
-                roll.setting = Setting(roll.setting.width, roll.setting.look, thinking)
+                window.setting = Setting(window.setting.width, window.setting.look, thinking)
             case ("wait", seconds):
                 clock.now += seconds
-                roll.fold_due()
+                window.fold_due()
             case ("end",):
-                roll.follow()
+                window.follow()
         told = kept.since(version)
         version = told.version
-        roll.take(told)
-        was_following = roll.is_following
-        shown = texts(roll)
-        assert roll.is_following == was_following  # only scrolling changes it
-    assert list(roll.blocks) == kept.items
-    shown = texts(roll)
-    lines = everything(roll)
-    for place in range(len(roll.blocks)):
-        roll.measure(place)
-    assert roll.total == len(lines)
-    assert len(shown) == min(roll.height, len(lines))
-    assert shown == texts(roll) == lines[roll.top : roll.top + roll.height]
-    if roll.is_following:
-        assert shown == lines[-roll.height :]
-    for place in range(len(roll.blocks)):
-        assert all(strip.cell_length == roll.setting.width for strip in roll.painted(place).strips)
+        window.take(told)
+        was_following = window.is_following
+        shown = texts(window)
+        assert window.is_following == was_following  # only scrolling changes it
+    assert list(window.blocks) == kept.items
+    shown = texts(window)
+    lines = everything(window)
+    for place in range(len(window.blocks)):
+        window.measure(place)
+    assert window.total == len(lines)
+    assert len(shown) == min(window.height, len(lines))
+    assert shown == texts(window) == lines[window.top : window.top + window.height]
+    if window.is_following:
+        assert shown == lines[-window.height :]
+    for place in range(len(window.blocks)):
+        assert all(strip.cell_length == window.setting.width for strip in window.painted(place).strips)
 
 
 def renamed(block: Block, id: str) -> Block:
@@ -152,176 +152,178 @@ def renamed(block: Block, id: str) -> Block:
 
 
 def test_what_is_read_stays_in_place_while_more_arrives_and_heights_above_are_learned():
-    roll = a_roll(height=6)
+    window = a_window(height=6)
     blocks = told(*[prompt(n, f"question {n} " + "word " * (n % 40)) for n in range(300)])
-    roll.take(blocks.since(0))
-    texts(roll)
-    roll.move_to(roll.top - 40)
-    reading = texts(roll)
+    window.take(blocks.since(0))
+    texts(window)
+    window.move_to(window.top - 40)
+    reading = texts(window)
     version = blocks.version
     for n in range(20):
         blocks.append(prompt(1000 + n, "more " * 30))
-        roll.take(blocks.since(version))
+        window.take(blocks.since(version))
         version = blocks.version
-        assert texts(roll) == reading
-    assert roll.unseen > 20
-    roll.follow()
-    assert roll.unseen == 0
-    assert texts(roll)[-1].endswith("more")
+        assert texts(window) == reading
+    assert window.unseen > 20
+    window.follow()
+    assert window.unseen == 0
+    assert texts(window)[-1].endswith("more")
 
 
 def test_scrolling_up_line_by_line_shows_every_line_once():
-    roll = a_roll(height=5)
-    roll.take(told(*[prompt(n, f"question {n} " + "long word " * (n * 7 % 23)) for n in range(60)]).since(0))
-    seen = texts(roll)
-    while roll.top > 0:
-        roll.move_to(roll.top - 1)
-        above = texts(roll)
+    window = a_window(height=5)
+    window.take(
+        told(*[prompt(n, f"question {n} " + "long word " * (n * 7 % 23)) for n in range(60)]).since(0)
+    )
+    seen = texts(window)
+    while window.top > 0:
+        window.move_to(window.top - 1)
+        above = texts(window)
         assert above[1:] == seen[: len(above) - 1]
         seen = [above[0], *seen]
-    assert seen == everything(roll)
+    assert seen == everything(window)
 
 
 def test_a_call_opens_while_it_runs_and_folds_three_seconds_after_its_end():
     clock = Clock()
-    roll = a_roll(clock=clock)
+    window = a_window(clock=clock)
     blocks = told(call(1, "running", "", output="working\n", started=100.0))
-    roll.take(blocks.since(0))
-    assert len(texts(roll)) == 2
-    assert roll.is_moving
+    window.take(blocks.since(0))
+    assert len(texts(window)) == 2
+    assert window.is_moving
     blocks.put(0, call(1, "done", started=100.0, duration=1.0))
-    roll.take(blocks.since(1))
-    assert len(texts(roll)) == 4
+    window.take(blocks.since(1))
+    assert len(texts(window)) == 4
     clock.now += 2.9
-    roll.fold_due()
-    assert len(texts(roll)) == 4
+    window.fold_due()
+    assert len(texts(window)) == 4
     clock.now += 0.2
-    roll.fold_due()
-    assert texts(roll) == ["✓ bash  ls  1.0 s  one"]
-    assert not roll.is_moving
+    window.fold_due()
+    assert texts(window) == ["✓ bash  ls  1.0 s  one"]
+    assert not window.is_moving
 
 
 def test_a_call_that_ended_before_it_was_seen_is_open_for_as_long_once():
     clock = Clock()
-    roll = a_roll(clock=clock)
+    window = a_window(clock=clock)
     blocks = told(prompt(1))
-    roll.take(blocks.since(0))
+    window.take(blocks.since(0))
     blocks.append(call(2, started=100.0, duration=0.0))
-    roll.take(blocks.since(1))
-    assert texts(roll)[-2:] == ["  │ two", "  │ three"]
+    window.take(blocks.since(1))
+    assert texts(window)[-2:] == ["  │ two", "  │ three"]
     clock.now += 3.1
-    roll.fold_due()
-    assert texts(roll)[-1].startswith("✓ bash")
+    window.fold_due()
+    assert texts(window)[-1].startswith("✓ bash")
     blocks.put(1, call(2, started=100.0, duration=0.0, text="one\ntwo"))
-    roll.take(blocks.since(2))
-    assert texts(roll)[-1].startswith("✓ bash")
+    window.take(blocks.since(2))
+    assert texts(window)[-1].startswith("✓ bash")
 
 
 def test_a_call_that_was_touched_stays_as_it_was_left():
     clock = Clock()
-    roll = a_roll(clock=clock)
+    window = a_window(clock=clock)
     blocks = told(call(1, "running", "", output="working\n", started=100.0))
-    roll.take(blocks.since(0))
-    roll.toggle(0)
-    assert len(texts(roll)) == 1
-    roll.toggle(0)
+    window.take(blocks.since(0))
+    window.toggle(0)
+    assert len(texts(window)) == 1
+    window.toggle(0)
     blocks.put(0, call(1, "done", started=100.0, duration=1.0))
-    roll.take(blocks.since(1))
+    window.take(blocks.since(1))
     clock.now += 10
-    roll.fold_due()
-    assert len(texts(roll)) > 3
+    window.fold_due()
+    assert len(texts(window)) > 3
 
 
 def test_the_first_line_of_what_is_opened_stays_where_it_is_and_folding_it_follows_the_end_again():
-    roll = a_roll(height=8)
+    window = a_window(height=8)
     many = "\n".join(f"line {n}" for n in range(50))
-    roll.take(told(*[prompt(n) for n in range(20)], call(100, text=many), prompt(101)).since(0))
-    before = texts(roll)
+    window.take(told(*[prompt(n) for n in range(20)], call(100, text=many), prompt(101)).since(0))
+    before = texts(window)
     row = next(y for y, line in enumerate(before) if "bash" in line)
-    roll.toggle(20)
-    after = texts(roll)
+    window.toggle(20)
+    after = texts(window)
     assert after[: row + 1][0] == before[0]
     assert after[row].startswith("✓ bash")
     assert after[row + 1].endswith("line 0")
-    assert not roll.is_following
-    roll.toggle(20)
-    assert texts(roll) == before
-    assert roll.is_following
+    assert not window.is_following
+    window.toggle(20)
+    assert texts(window) == before
+    assert window.is_following
 
 
 def test_calls_of_a_saved_session_are_folded():
-    roll = a_roll()
-    roll.take(told(call(1), call(2)).since(0))
-    assert [line[:6] for line in texts(roll)] == ["✓ bash", "✓ bash"]
+    window = a_window()
+    window.take(told(call(1), call(2)).since(0))
+    assert [line[:6] for line in texts(window)] == ["✓ bash", "✓ bash"]
 
 
 def test_far_blocks_keep_no_lines():
-    roll = a_roll(height=20)
-    roll.take(told(*[prompt(n, "word " * 50) for n in range(3_000)]).since(0))
+    window = a_window(height=20)
+    window.take(told(*[prompt(n, "word " * 50) for n in range(3_000)]).since(0))
     for _ in range(300):
-        texts(roll)
-        roll.move_to(max(0, roll.top - 20))
-    assert roll.kept_lines < 1_500
+        texts(window)
+        window.move_to(max(0, window.top - 20))
+    assert window.kept_lines < 1_500
 
 
 def test_a_reply_that_grows_below_the_window_is_counted():
-    roll = a_roll(height=4)
+    window = a_window(height=4)
     blocks = told(*[prompt(n) for n in range(10)], ReplyBlock("99", "start", is_complete=False))
-    roll.take(blocks.since(0))
-    texts(roll)
-    roll.move_to(2)
-    reading = texts(roll)
+    window.take(blocks.since(0))
+    texts(window)
+    window.move_to(2)
+    reading = texts(window)
     for count in (2, 10):
         version = blocks.version
         blocks.put(10, ReplyBlock("99", "line\n\n" * count, is_complete=False))
-        roll.take(blocks.since(version))
-        assert texts(roll) == reading
-    assert roll.unseen >= 15
+        window.take(blocks.since(version))
+        assert texts(window) == reading
+    assert window.unseen >= 15
 
 
 def test_a_call_that_was_dropped_while_it_ran_leaves_nothing_behind():
-    roll = a_roll()
+    window = a_window()
     blocks = told(prompt(1), call(2, "running", "", output="x", started=99.0))
-    roll.take(blocks.since(0))
+    window.take(blocks.since(0))
     version = blocks.version
     blocks.cut(1)
-    roll.take(blocks.since(version))
-    assert not roll.is_moving
-    assert not roll.running
+    window.take(blocks.since(version))
+    assert not window.is_moving
+    assert not window.running
     version = blocks.version
     blocks.append(call(2))
-    roll.take(blocks.since(version))
-    assert texts(roll)[-1] == "✓ bash  ls  one"
-    assert not roll.is_moving
+    window.take(blocks.since(version))
+    assert texts(window)[-1] == "✓ bash  ls  one"
+    assert not window.is_moving
 
 
 def test_a_retry_counts_down_to_the_next_attempt():
     clock = Clock()
-    roll = a_roll(width=60, clock=clock)
-    roll.take(told(NoticeBlock("~1", Retrying(1, 2.0, "busy"))).since(0))
-    assert "trying again in 2.0 s" in texts(roll)[0]
+    window = a_window(width=60, clock=clock)
+    window.take(told(NoticeBlock("~1", Retrying(1, 2.0, "busy"))).since(0))
+    assert "trying again in 2.0 s" in texts(window)[0]
     clock.now += 1
-    assert "trying again in 1.0 s" in texts(roll)[0]
+    assert "trying again in 1.0 s" in texts(window)[0]
     clock.now += 1.5
-    assert not roll.is_moving
-    assert texts(roll)[0].endswith("busy · attempt 1 failed")
+    assert not window.is_moving
+    assert texts(window)[0].endswith("busy · attempt 1 failed")
 
 
 @pytest.mark.parametrize("end", [Ended("aborted"), AgentStopped("the run was aborted")])
 def test_no_retry_counts_down_after_the_end_of_its_run(end: Notice):
-    roll, blocks = a_roll(width=60), told(NoticeBlock("~1", Retrying(1, 30.0, "busy")))
-    roll.take(blocks.since(0))
-    assert "trying again" in texts(roll)[0]
+    window, blocks = a_window(width=60), told(NoticeBlock("~1", Retrying(1, 30.0, "busy")))
+    window.take(blocks.since(0))
+    assert "trying again" in texts(window)[0]
     version = blocks.version
     blocks.append(NoticeBlock("~2", end))
-    roll.take(blocks.since(version))
-    assert texts(roll)[0].endswith("busy · attempt 1 failed")
-    assert not roll.is_moving
+    window.take(blocks.since(version))
+    assert texts(window)[0].endswith("busy · attempt 1 failed")
+    assert not window.is_moving
 
 
 def test_a_call_that_a_killed_process_began_does_not_seem_to_run():
-    roll = a_roll()
-    roll.take(told(call(1, "running", "")).since(0))
-    assert "outcome unknown" in texts(roll)[0]
-    assert not roll.running
-    assert not roll.is_moving
+    window = a_window()
+    window.take(told(call(1, "running", "")).since(0))
+    assert "outcome unknown" in texts(window)[0]
+    assert not window.running
+    assert not window.is_moving

@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from swink.app.tui.look import LOOKS
 from swink.app.tui.markdown import StreamedMarkdown, paint_markdown
-from swink.app.tui.markdown.blocks import Blocks, Carry
+from swink.app.tui.markdown.blockpainter import Blocks, Carry
 from swink.app.tui.strips import text_of
 
 DARK = LOOKS["dark"]

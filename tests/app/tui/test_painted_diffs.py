@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.counts import tried
 from textual.strip import Strip
 
-from swink.app.tui.diffs import paint_diff, paint_hunk
+from swink.app.tui.diffpainter import paint_diff, paint_hunk
 from swink.app.tui.look import LOOKS
 from swink.events.transcript import diff
 

@@ -6,8 +6,8 @@ from tests.counts import tried
 
 from swink.app.assistant.shell import ShellOutcome
 from swink.app.tui.look import LOOKS
-from swink.app.tui.view.calls import Moment, one_line, seconds_of
-from swink.app.tui.view.painters import Case, Painter, Setting, is_hidden, nothing_inside
+from swink.app.tui.view.callpainter import Moment, one_line, seconds_of
+from swink.app.tui.view.painters import BlockState, Painter, Setting, is_hidden, nothing_inside
 from swink.events import MessageEnd, MessageUpdate, NestedEvent, ToolExecutionStart, ToolExecutionUpdate
 from swink.events.transcript import (
     AgentStopped,
@@ -32,7 +32,13 @@ HOSTILE = (
 
 
 def lines(
-    block: Block, case: Case = Case(), *, width: int = 60, thinking="collapsed", inside=nothing_inside, **more
+    block: Block,
+    case: BlockState = BlockState(),
+    *,
+    width: int = 60,
+    thinking="collapsed",
+    inside=nothing_inside,
+    **more,
 ):
     setting = Setting(width, LOOKS["dark"], thinking, **more)
     painted = Painter(setting, inside).paint(block, case, Moment(100.0))
@@ -48,7 +54,7 @@ def call(state: str = "done", text: str = "one\ntwo", name: str = "bash", **fiel
 
 def test_a_call_is_one_line_with_its_mark_what_it_is_about_its_time_and_its_first_line():
     assert lines(call(duration=0.25)) == ["✓ bash  ls  0.2 s  one"]
-    assert lines(call(duration=0.25), Case(is_selected=True)) == ["✓›bash  ls  0.2 s  one"]
+    assert lines(call(duration=0.25), BlockState(is_selected=True)) == ["✓›bash  ls  0.2 s  one"]
     assert lines(call("failed", "\n\nno such file")) == ["✗ bash  ls  no such file"]
     assert lines(call("rejected")) == ["✗ bash  ls  rejected"]
     assert lines(call("cancelled")) == ["✗ bash  ls  cancelled"]
@@ -65,16 +71,16 @@ def test_a_call_is_one_line_with_its_mark_what_it_is_about_its_time_and_its_firs
 def test_an_opened_call_shows_arguments_output_images_and_how_much_is_left_out():
     many = "\n".join(f"line {n}" for n in range(1_000))
     block = call(text=many, arguments={"command": "ls", "timeout": 3, "script": "a\nb"})
-    shown = lines(block, Case("all"))
+    shown = lines(block, BlockState("all"))
     assert shown[1:5] == ["  │ command: ls", "  │ timeout: 3", "  │ script:", "  │   a"]
     assert shown[-1] == "  │ … 600 more lines"
-    assert lines(block, Case("all"), is_whole=True)[-1] == "  │ line 999"
-    assert lines(call(text=""), Case("all")) == ["✓ bash  ls", "  │ no output"]
+    assert lines(block, BlockState("all"), is_whole=True)[-1] == "  │ line 999"
+    assert lines(call(text=""), BlockState("all")) == ["✓ bash  ls", "  │ no output"]
     running = call("running", "", started=99.0, output=many)
-    assert lines(running, Case("some"))[1:] == [f"  │ line {n}" for n in range(992, 1_000)]
+    assert lines(running, BlockState("some"))[1:] == [f"  │ line {n}" for n in range(992, 1_000)]
     image = Image.from_url("https://example.com/a.png")
     pictured = ToolBlock("1", "c", "look", {}, None, "done", (Text("seen"), image))
-    assert lines(pictured, Case("all"))[-1] == "  │ [image 1]"
+    assert lines(pictured, BlockState("all"))[-1] == "  │ [image 1]"
 
 
 def test_what_was_read_is_shown_as_a_program_in_colour():
@@ -83,37 +89,37 @@ def test_what_was_read_is_shown_as_a_program_in_colour():
         arguments={"path": "a.py"},
         text="9\tdef f():\n10\t\treturn 1\n[lines 9 to 10 of 20]",
     )
-    assert lines(block, Case("all"))[1:] == [
+    assert lines(block, BlockState("all"))[1:] == [
         "  │  9  def f():",
         "  │ 10      return 1",
         "  │     [lines 9 to 10 of 20]",
     ]
-    painted = Painter(Setting(60, LOOKS["dark"])).paint(block, Case("all"), Moment(0.0))
+    painted = Painter(Setting(60, LOOKS["dark"])).paint(block, BlockState("all"), Moment(0.0))
     colours = {segment.text: segment.style for segment in painted.strips[1]}
     assert colours["def"].color == LOOKS["dark"].syntax.keyword.color
     assert "def f():\n    return 1\n" in painted.text
     plain = call(name="read_file", arguments={"path": "notes"}, text="just\n\ntext")
-    assert lines(plain, Case("all"))[1:] == ["  │ just", "  │", "  │ text"]
+    assert lines(plain, BlockState("all"))[1:] == ["  │ just", "  │", "  │ text"]
 
 
 def test_a_changed_file_shows_how_many_lines_and_opened_its_diff():
     details = {"path": "a.py", "is_new_file": False, "old_content": "a\nb\n", "new_content": "a\nc\nd\n"}
     block = call(name="edit_file", arguments={"path": "a.py"}, details=details)
     assert lines(block) == ["✓ edit_file  a.py  +2 −1"]
-    assert any("c" in line for line in lines(block, Case("all"))[1:])
+    assert any("c" in line for line in lines(block, BlockState("all"))[1:])
 
 
 def test_thoughts_are_a_line_or_all_and_of_redacted_ones_it_is_said():
     block = ThinkingBlock("1", "First.\nThen.")
     assert lines(block) == ["∴ thought  First. (+1 lines)"]
     assert lines(block, thinking="shown") == ["∴ First.", "┊ Then."]
-    assert lines(block, Case("all")) == ["∴ First.", "┊ Then."]
+    assert lines(block, BlockState("all")) == ["∴ First.", "┊ Then."]
     assert lines(ThinkingBlock("1", "First.\nThen.", is_complete=False)) == ["∴ thinking  Then. (+1 lines)"]
     assert "keeps to itself" in lines(ThinkingBlock("1", "", redacted=True))[0]
 
 
 def test_a_plan_has_its_label_and_border_and_a_streaming_reply_its_cursor():
-    assert lines(ReplyBlock("1", "Do it."), Case(is_plan=True)) == ["▎ Plan", "▎ Do it."]
+    assert lines(ReplyBlock("1", "Do it."), BlockState(is_plan=True)) == ["▎ Plan", "▎ Do it."]
     assert lines(ReplyBlock("1", "So far", is_complete=False)) == ["  So far▍"]
     assert lines(ReplyBlock("1", "", is_complete=False)) == ["  ▍"]
     assert lines(ReplyBlock("1", "x" * 57, is_complete=False)) == [f"  {'x' * 57}▍"]
@@ -149,8 +155,8 @@ def test_a_prompt_names_attached_files_and_a_command_of_the_users_is_one_line():
 def test_a_long_prompt_shows_its_beginning_until_it_is_opened():
     block = PromptBlock("1", (Text("\n".join(f"line {n}" for n in range(57))),))
     assert lines(block)[14:] == ["▌ line 14", "▌ … 42 more lines"]
-    assert lines(block, Case("all"))[-1] == "▌ line 56"
-    painted = Painter(Setting(60, LOOKS["dark"])).paint(block, Case(), Moment(0.0))
+    assert lines(block, BlockState("all"))[-1] == "▌ line 56"
+    painted = Painter(Setting(60, LOOKS["dark"])).paint(block, BlockState(), Moment(0.0))
     assert painted.text == block.text
 
 
@@ -175,15 +181,15 @@ def test_nothing_that_a_model_or_a_tool_says_reaches_the_terminal_as_a_command()
     for block in blocks:
         for fold in ("line", "some", "all"):
             for width in (20, 61):
-                text = "".join(lines(block, Case(fold), width=width))
+                text = "".join(lines(block, BlockState(fold), width=width))
                 assert not {"\x1b", "\x9b", "\x07", "\r", "\x08", "\u202e", "\u200b"} & set(text)
 
 
 def test_a_line_of_ten_megabytes_is_shown_by_its_beginning():
     flood = "x" * 10_000_000
-    assert len(lines(call(text=flood), Case("all"))) < 1_000
+    assert len(lines(call(text=flood), BlockState("all"))) < 1_000
     assert len(lines(call(text=flood, arguments={"command": flood}))) == 1
-    assert len(lines(call("running", "", output=flood, started=1.0), Case("some"))) < 100
+    assert len(lines(call("running", "", output=flood, started=1.0), BlockState("some"))) < 100
 
 
 def nested() -> tuple[Transcript, ToolBlock]:
@@ -205,14 +211,14 @@ def nested() -> tuple[Transcript, ToolBlock]:
 
 def test_an_agent_inside_of_a_call_is_shown_below_it():
     transcript, block = nested()
-    shown = lines(block, Case("some"), inside=transcript.inside)
+    shown = lines(block, BlockState("some"), inside=transcript.inside)
     assert shown[1:] == [
         "  │ ◆ scout",
         "  │   Looking.",
         "  │ ✓ grep  it  src/a.py:1",
         "  │   Found▍",
     ]
-    shown = lines(block, Case("all"), inside=transcript.inside)
+    shown = lines(block, BlockState("all"), inside=transcript.inside)
     assert shown[shown.index("  │ ◆ scout") + 1 :][:4] == ["  │ ▌ find it", "  │", "  │   Looking.", "  │"]
 
 
@@ -230,7 +236,7 @@ def test_any_chunking_of_a_reply_ends_in_the_same_lines(pieces, data):
     shown = ""
     while len(shown) < len(text):
         shown += text[len(shown) : len(shown) + data.draw(st.integers(1, 12))]
-        painter.paint(ReplyBlock("1", shown, is_complete=False), Case(), Moment(0.0))
-    ended = painter.paint(ReplyBlock("1", text), Case(), Moment(0.0))
-    at_once = Painter(Setting(40, LOOKS["dark"])).paint(ReplyBlock("1", text), Case(), Moment(0.0))
+        painter.paint(ReplyBlock("1", shown, is_complete=False), BlockState(), Moment(0.0))
+    ended = painter.paint(ReplyBlock("1", text), BlockState(), Moment(0.0))
+    at_once = Painter(Setting(40, LOOKS["dark"])).paint(ReplyBlock("1", text), BlockState(), Moment(0.0))
     assert [list(strip) for strip in ended.strips] == [list(strip) for strip in at_once.strips]

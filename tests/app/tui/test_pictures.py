@@ -71,7 +71,7 @@ async def welcome(pilot: Pilot[Any], app: SwinkApp) -> None:
 async def answer(pilot: Pilot[Any], app: SwinkApp) -> None:
     app.permissions.trusted[SessionTrust("edit_file")] = None
     await type_prompt(pilot, app, "The last line of a file is missing. Why?")
-    await until(pilot, lambda: app.conductor.transcript.totals.replies == 4 and not app.conductor.is_running)
+    await until(pilot, lambda: app.driver.transcript.totals.replies == 4 and not app.driver.is_running)
 
 
 async def approval(pilot: Pilot[Any], app: SwinkApp) -> None:
@@ -81,7 +81,7 @@ async def approval(pilot: Pilot[Any], app: SwinkApp) -> None:
 
 async def planning(pilot: Pilot[Any], app: SwinkApp) -> None:
     await pilot.press("shift+tab")
-    await until(pilot, lambda: app.conductor.is_planning)
+    await until(pilot, lambda: app.driver.is_planning)
 
 
 async def looks(pilot: Pilot[Any], app: SwinkApp) -> None:

@@ -11,7 +11,7 @@ from swink.app.assistant.pending import Once, Question
 from swink.app.assistant.previews import Preview
 from swink.app.assistant.rules import Rule
 from swink.app.tui.approval.answers import GRACE, IDLE, KeyGuard, choices, editable, edited, first_choice
-from swink.app.tui.approval.painting import Row, paint, rows_of
+from swink.app.tui.approval.callview import Row, paint, rows_of
 from swink.app.tui.look import LOOKS
 from swink.events.transcript.diffs import diff
 from swink.messages.redact.shown import show_arguments

@@ -92,7 +92,7 @@ def test_a_shell_is_usable_after_sigkill(place: Place, provider: Provider):
         terminal.wait_for("idle")
         os.kill(int((place.here / "pid").read_text()), signal.SIGKILL)
         is_put_back = lambda: not terminal.modes and terminal.settings() == terminal.before  # noqa: E731
-        terminal.wait_until(is_put_back, "the watcher")  # what is typed before that is thrown away
+        terminal.wait_until(is_put_back, "the restorer")  # what is typed before that is thrown away
         terminal.type("echo al''ive\r")
         terminal.wait_for("alive")
         terminal.type("exit\r")

@@ -1,8 +1,8 @@
-"""The bridge: many touches, few flushes, none lost."""
+"""The throttle: many touches, few flushes, none lost."""
 
 import asyncio
 
-from swink.app.tui.bridge import Bridge
+from swink.app.tui.throttle import Throttle
 
 
 async def test_touches_are_flushed_together_and_the_last_one_is_never_lost():
@@ -10,12 +10,12 @@ async def test_touches_are_flushed_together_and_the_last_one_is_never_lost():
 
     def flush() -> None:
         seen.append(changes)
-        bridge.flushed()
+        throttle.flushed()
 
-    bridge = Bridge(flush, interval=0.01)
+    throttle = Throttle(flush, interval=0.01)
     for _ in range(200):
         changes += 1
-        bridge.touch()
+        throttle.touch()
         await asyncio.sleep(0)
     while not seen or seen[-1] != 200:
         await asyncio.sleep(0.005)
@@ -24,24 +24,24 @@ async def test_touches_are_flushed_together_and_the_last_one_is_never_lost():
 
 async def test_nothing_is_flushed_while_the_screen_is_still_busy_with_the_last_one():
     seen = []
-    bridge = Bridge(lambda: seen.append(1), interval=0.0)
-    bridge.touch()
+    throttle = Throttle(lambda: seen.append(1), interval=0.0)
+    throttle.touch()
     while not seen:
         await asyncio.sleep(0)
     for _ in range(10):
-        bridge.touch()
+        throttle.touch()
         await asyncio.sleep(0.001)
     assert seen == [1]
-    bridge.flushed()
+    throttle.flushed()
     while len(seen) < 2:
         await asyncio.sleep(0)
 
 
 async def test_a_closed_bridge_flushes_no_more():
     seen = []
-    bridge = Bridge(lambda: seen.append(1), interval=0.0)
-    bridge.touch()
-    bridge.close()
-    bridge.touch()
+    throttle = Throttle(lambda: seen.append(1), interval=0.0)
+    throttle.touch()
+    throttle.close()
+    throttle.touch()
     await asyncio.sleep(0.02)
     assert seen == []

@@ -11,8 +11,8 @@ from swink.app.tui.look import LOOKS
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.app.tui.view.copying import copied
 from swink.app.tui.view.folds import Folds
+from swink.app.tui.view.linewindow import LineWindow
 from swink.app.tui.view.painters import Setting
-from swink.app.tui.view.roll import Roll
 from swink.events.transcript import PromptBlock, ReplyBlock, ToolBlock
 from swink.events.transcript.blocklist import BlockList
 from swink.messages import Text
@@ -197,14 +197,14 @@ async def test_what_is_selected_by_mouse_is_copied_as_it_was_written():
         app.view.get_selection(Selection(Offset(0, 0), Offset(5, 0)))
 
 
-def a_roll(*blocks, width: int = 40) -> Roll:
-    roll = Roll(Setting(width, LOOKS["dark"]), Folds(lambda: 0.0), lambda: 0.0)
-    roll.height = 50
+def a_window(*blocks, width: int = 40) -> LineWindow:
+    window = LineWindow(Setting(width, LOOKS["dark"]), Folds(lambda: 0.0), lambda: 0.0)
+    window.height = 50
     kept = BlockList()
     for block in blocks:
         kept.append(block)
-    roll.take(kept.since(0))
-    return roll
+    window.take(kept.since(0))
+    return window
 
 
 CODE = """Look:
@@ -222,24 +222,24 @@ def f():
 
 
 def test_a_copy_of_part_of_a_reply_is_its_source():
-    roll = a_roll(ReplyBlock("1", CODE))
-    lines = [strip.text for strip in roll.painted(0).strips]
+    window = a_window(ReplyBlock("1", CODE))
+    lines = [strip.text for strip in window.painted(0).strips]
 
     def line_with(text: str) -> int:
         return next(number for number, line in enumerate(lines) if text in line)
 
     start, end = line_with("def f"), line_with("return None")
-    assert copied(roll, (0, start, 0), (0, end, 40)) in CODE
-    assert copied(roll, (0, start, 0), (0, end, 40)).startswith("def f():\n    if True:\n        return")
+    assert copied(window, (0, start, 0), (0, end, 40)) in CODE
+    assert copied(window, (0, start, 0), (0, end, 40)).startswith("def f():\n    if True:\n        return")
     one, two = line_with("bold"), line_with("two")
-    assert copied(roll, (0, one, 0), (0, two, 40)) == "- one **bold** word\n- two `code`"
-    assert copied(roll, None, None) == CODE
+    assert copied(window, (0, one, 0), (0, two, 40)) == "- one **bold** word\n- two `code`"
+    assert copied(window, None, None) == CODE
 
 
 def test_a_copy_of_a_wrapped_prompt_has_no_breaks_of_the_screen():
     text = "one two three four five six seven eight nine ten eleven twelve"
-    roll = a_roll(prompt(1, text), width=30)
-    assert len(roll.painted(0).strips) > 2
-    lines = [strip.text[2:].rstrip() for strip in roll.painted(0).strips]
-    assert copied(roll, (0, 0, 2 + 4), (0, 1, 2 + 3)) == f"{lines[0][4:]} {lines[1][:3]}"
-    assert copied(roll, (0, 0, 0), (0, 2, 30)) == text
+    window = a_window(prompt(1, text), width=30)
+    assert len(window.painted(0).strips) > 2
+    lines = [strip.text[2:].rstrip() for strip in window.painted(0).strips]
+    assert copied(window, (0, 0, 2 + 4), (0, 1, 2 + 3)) == f"{lines[0][4:]} {lines[1][:3]}"
+    assert copied(window, (0, 0, 0), (0, 2, 30)) == text

@@ -12,7 +12,7 @@ TOOLS = '''
 import asyncio, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from swink import tool
-from swink.app.tui.terminal.app import TerminalApp
+from swink.app.tui.terminal.terminalapp import TerminalApp
 
 async def slow() -> str:
     """Take long."""
@@ -89,7 +89,7 @@ def in_a_tool(terminal: Terminal, provider: Provider) -> None:
     provider.replies = [[Call("slow")], ["Done."]]
     terminal.type("hi\r")
     terminal.wait_for("slow", "running")
-    terminal.wait_until(lambda: len(terminal.left_behind()) == 2, "the tool's process beside the watcher")
+    terminal.wait_until(lambda: len(terminal.left_behind()) == 2, "the tool's process beside the restorer")
 
 
 def asking(terminal: Terminal, provider: Provider) -> None:

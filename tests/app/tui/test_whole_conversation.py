@@ -5,7 +5,7 @@ from textual.widgets import Input, Static
 
 from swink import Agent
 from swink.app.assistant.permissions import Permissions
-from swink.app.tui import Conductor, SwinkApp
+from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.look import LOOKS
 from swink.app.tui.screens.whole import Whole
 from swink.app.tui.view import TranscriptView
@@ -31,8 +31,10 @@ def a_conversation() -> Transcript:
 
 
 async def test_in_the_app_its_keys_are_its_own():
-    app = SwinkApp(Conductor(Agent("scripted:model", stream_fn=ScriptedModel(["hi"]))), Permissions())
-    app.conductor.transcript = a_conversation()
+    app = SwinkApp(
+        ConversationDriver(Agent("scripted:model", stream_fn=ScriptedModel(["hi"]))), Permissions()
+    )
+    app.driver.transcript = a_conversation()
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.press("ctrl+o")
         whole = app.screen

@@ -33,8 +33,8 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
 
 def show_screen(arguments: argparse.Namespace) -> int:
     """Show the conversation that the arguments describe until the user leaves."""
-    from swink.app.tui import Conductor, Conversations, start
-    from swink.app.tui.loading import show_loading
+    from swink.app.tui import ConversationDriver, SessionSwitcher, start
+    from swink.app.tui.firststeps import show_loading
 
     raise_interrupts()
     settings = load_settings()
@@ -59,15 +59,15 @@ def show_screen(arguments: argparse.Namespace) -> int:
         workshop,
         tell=workshop.notify,
     )
-    conductor = Conductor(agent)
-    show_loading(conductor)
+    driver = ConversationDriver(agent)
+    show_loading(driver)
     if keeper is not None and keeper.is_resumed:
-        conductor.adopt(agent, Transcript.of(keeper.session.conversation))
+        driver.adopt(agent, Transcript.of(keeper.session.conversation))
     if arguments.plan:
-        conductor.set_planning(True)
+        driver.set_planning(True)
     store = None if keeper is None else open_store()
-    conversations = Conversations(
-        conductor,
+    sessions = SessionSwitcher(
+        driver,
         store,
         keeper,
         workshop=workshop,
@@ -75,4 +75,4 @@ def show_screen(arguments: argparse.Namespace) -> int:
         asks_title=settings.title == "model",
         is_choosing=is_choosing,
     )
-    return start(conductor, permissions, conversations, workshop=workshop, settings=settings)
+    return start(driver, permissions, sessions, workshop=workshop, settings=settings)

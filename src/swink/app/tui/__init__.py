@@ -4,22 +4,20 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.workshop import Workshop
 from swink.app.tui.app import SwinkApp
-from swink.app.tui.conductor import Conductor
-from swink.app.tui.conversations import Conversations
+from swink.app.tui.conversationdriver import ConversationDriver
+from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.app.tui.terminal import run_app
 
-__all__ = ["Conductor", "Conversations", "SwinkApp", "start"]
+__all__ = ["ConversationDriver", "SessionSwitcher", "SwinkApp", "start"]
 
 
 def start(
-    conductor: Conductor,
+    driver: ConversationDriver,
     permissions: Permissions,
-    conversations: Conversations | None = None,
+    sessions: SessionSwitcher | None = None,
     *,
     workshop: Workshop | None = None,
     settings: UserSettings | None = None,
 ) -> int:
     """Show a conversation until the user leaves; the exit code."""
-    return run_app(
-        SwinkApp(conductor, permissions, conversations=conversations, workshop=workshop, settings=settings)
-    )
+    return run_app(SwinkApp(driver, permissions, sessions=sessions, workshop=workshop, settings=settings))

@@ -28,7 +28,7 @@ State = Literal["idle", "running", "error", "aborted"]
 
 
 class Activity(Struct, frozen=True):
-    """What the agent is doing; times are on the conductor's clock."""
+    """What the agent is doing; times are on the driver's clock."""
 
     state: State = "idle"
     turn: int = 0

@@ -1,9 +1,10 @@
-"""The app: widgets on a screen, wired to the conductor.
+"""The app: widgets on a screen, wired to the driver.
 
-What is typed goes to the conductor or to a command; what changes is shown by the widgets, at most twenty
+What is typed goes to the driver or to a command; what changes is shown by the widgets, at most twenty
 times a second. Neither knows the other.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -17,23 +18,21 @@ from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shell import parse_shell
 from swink.app.assistant.workshop import Workshop
 from swink.app.tui.approval import ApprovalPanel, AskingPanel, FormPanel, KeyGuard
-from swink.app.tui.beginning import first_look, welcome
-from swink.app.tui.bridge import Bridge
-from swink.app.tui.commands.conversations import take_up
-from swink.app.tui.commands.editing import command_words
-from swink.app.tui.commands.obeying import CommandApp
-from swink.app.tui.conductor import Conductor
-from swink.app.tui.conversations import Conversations
-from swink.app.tui.display import Display
+from swink.app.tui.commands.commandapp import CommandApp
+from swink.app.tui.commands.sessioncommands import take_up
+from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import Editor, EditorPane, Submitted, TakeBack, said_text, state_dir
-from swink.app.tui.firststeps import apply_settings, begin_work
+from swink.app.tui.firststeps import apply_settings, begin_work, first_look, welcome
 from swink.app.tui.keys import KEYS
 from swink.app.tui.look import LOOKS, theme, theme_name
 from swink.app.tui.screens.whole import Whole
+from swink.app.tui.screenupdater import ScreenUpdater
+from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.app.tui.status import StatusBar
 from swink.app.tui.terminal import Attention
-from swink.app.tui.terminal.farewell import farewell
+from swink.app.tui.throttle import Throttle
 from swink.app.tui.view import ActiveTools, ConversationActions, TodoPanel, TranscriptView
+from swink.events.transcript import Block, ReplyBlock
 from swink.messages.modelspec import THINKING_LEVELS
 from swink.messages.redact import redact_text
 from swink.system.oneline import strip_controls
@@ -43,9 +42,12 @@ _EVERYWHERE = {"interrupt", "leave", "suspend", "release_mouse", "command_palett
 """Keys that work on every screen."""
 _TWICE = 2.0
 """Seconds within which a key counts as pressed twice."""
+LAST_LINES, LAST_CHARACTERS = 20, 4_000
+"""Of the last reply, what stays on the screen when the interface is gone."""
+UNSAVED = "Not saved: the end of this conversation could not be written."
 
 
-class Changed(Message):
+class UpdateDue(Message):
     """There is something new to show."""
 
 
@@ -58,55 +60,53 @@ class SwinkApp(ConversationActions, CommandApp):
 
     def __init__(
         self,
-        conductor: Conductor,
+        driver: ConversationDriver,
         permissions: Permissions,
         *,
         workshop: Workshop | None = None,
-        conversations: Conversations | None = None,
+        sessions: SessionSwitcher | None = None,
         settings: UserSettings | None = None,
     ) -> None:
         super().__init__()
-        self.conductor = conductor
+        self.driver = driver
         self.permissions = permissions
         self.workshop = workshop
-        self.conversations = conversations
+        self.sessions = sessions
         wants_calls = settings is None or settings.notifications
-        self.attention = Attention(self.send, is_wanted=wants_calls, clock=conductor.clock)
+        self.attention = Attention(self.send, is_wanted=wants_calls, clock=driver.clock)
         self.settings = settings
         self.look = first_look(settings)
         self._pressed: tuple[str, float] = ("", float("-inf"))
         # By a message, so that a failure is the app's: what an event loop calls by itself fails in silence.
-        self._bridge = Bridge(lambda: self.post_message(Changed()))
+        self._throttle = Throttle(lambda: self.post_message(UpdateDue()))
 
     def compose(self) -> ComposeResult:
-        """The conversation, what waits for an answer, the editor, the status bar."""
-        yield TranscriptView(look=self.look, clock=self.conductor.clock)
-        yield ActiveTools(self.conductor.clock)
+        yield TranscriptView(look=self.look, clock=self.driver.clock)
+        yield ActiveTools(self.driver.clock)
         yield TodoPanel()
-        yield ApprovalPanel(self.permissions, guard=KeyGuard(self.conductor.clock))
-        yield FormPanel(self.permissions.forms, guard=KeyGuard(self.conductor.clock))
+        yield ApprovalPanel(self.permissions, guard=KeyGuard(self.driver.clock))
+        yield FormPanel(self.permissions.forms, guard=KeyGuard(self.driver.clock))
         yield EditorPane(
             None if self.workshop is None else self.workshop.directory,
             state=None if self.guard is None else state_dir(),  # nothing is kept where there is no terminal
-            commands=lambda: command_words(self),
+            commands=self.command_words,
         )
         yield StatusBar()
 
     def on_mount(self) -> None:
-        """Begin."""
         for look in LOOKS.values():
             self.register_theme(theme(look))
-        self.board = Display(self, self.conductor, self.permissions, self.attention)
+        self.updater = ScreenUpdater(self, self.driver, self.permissions, self.attention)
         self.use_look(self.look.name)
-        self.conductor.changed = self.permissions.changed = self._bridge.touch
-        self.conductor.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))
+        self.driver.changed = self.permissions.changed = self._throttle.touch
+        self.driver.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))
         self.screen.set_focus(self.editor)  # at once: what was typed before the first frame is for it
         is_first_run = self.workshop is not None and self.workshop.is_first_run
-        if not self.conductor.transcript.blocks and not is_first_run:  # there a model is chosen first
-            self.say(welcome(str(self.conductor.agent.model)), "welcome")
-        self._bridge.touch()
-        if self.conversations is not None:
-            self.run_worker(take_up(self, self.conversations))
+        if not self.driver.transcript.blocks and not is_first_run:  # there a model is chosen first
+            self.say(welcome(str(self.driver.agent.model)), "welcome")
+        self._throttle.touch()
+        if self.sessions is not None:
+            self.run_worker(take_up(self, self.sessions))
         if self.workshop is not None:
             self.run_worker(begin_work(self, self.workshop))
         if self.settings is not None:
@@ -116,31 +116,25 @@ class SwinkApp(ConversationActions, CommandApp):
 
     @property
     def editor(self) -> Editor:
-        """Where the user writes."""
         return self.query_one(Editor)
 
     @property
     def view(self) -> TranscriptView:
-        """The conversation."""
         return self.query_one(TranscriptView)
 
     @property
     def todo(self) -> TodoPanel:
-        """The agent's list of tasks."""
         return self.query_one(TodoPanel)
 
     def say(self, text: str, kind: str = "notice") -> None:
-        """Show something among the blocks."""
-        self.conductor.say(text, kind)
+        self.driver.say(text, kind)
 
     def use_look(self, name: str) -> None:
-        """Show everything in another look."""
         self.look = LOOKS[name]
         self.theme = theme_name(self.look)
-        self.board.use(self.look)
+        self.updater.use(self.look)
 
     def copy(self, text: str) -> None:
-        """Put a text into the clipboard."""
         self.copy_to_clipboard(text)
 
     # What the user does
@@ -152,11 +146,11 @@ class SwinkApp(ConversationActions, CommandApp):
         if event.kind == "command":
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:
-            self.conductor.commands.run(command[0], shown=command[1])
+            self.driver.commands.run(command[0], shown=command[1])
         elif (event.how == "queue") != (self.settings is not None and self.settings.busy_enter == "queue"):
-            self.conductor.queue(event.input)
+            self.driver.queue(event.input)
         else:
-            self.conductor.send(event.input)
+            self.driver.send(event.input)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Somebody is writing: no question takes the focus now."""
@@ -176,39 +170,36 @@ class SwinkApp(ConversationActions, CommandApp):
             super().action_scroll_page(step)
 
     def action_answer(self) -> None:
-        """Go to the question that waits."""
         any(panel.take_focus() for panel in self.query(AskingPanel))
 
     def action_stop(self) -> None:
         """Stop the reply; twice when idle: rewind."""
-        is_working = self.conductor.abort()
-        if queued := self.conductor.take_back():
+        is_working = self.driver.abort()
+        if queued := self.driver.take_back():
             self.editor.put_back(*map(said_text, queued))
         elif not is_working and self._is_second("stop"):
             self.obey("/rewind")
 
     def on_take_back(self, event: TakeBack) -> None:
         """Let the user change what was queued last."""
-        if (last := self.conductor.take_back_last()) is not None:
+        if (last := self.driver.take_back_last()) is not None:
             self.editor.put_back(said_text(last))
 
     def action_edit_outside(self) -> None:
-        """Write in the user's own editor."""
         self.editor.action_write_outside()
 
     def action_interrupt(self) -> None:
         """Copy what is selected, else stop the reply, else clear the editor, else leave."""
         if selected := self.screen.get_selected_text() or self.editor.selected_text:
             self.copy(selected)
-        elif not self.conductor.abort() and not self.editor.is_blank:
+        elif not self.driver.abort() and not self.editor.is_blank:
             self.editor.clear_to_history()
-        elif self._is_second("interrupt") and not self.conductor.is_running:
+        elif self._is_second("interrupt") and not self.driver.is_running:
             self.leave()
         else:
-            self.board.hint("Ctrl+C again leaves", _TWICE)
+            self.updater.hint("Ctrl+C again leaves", _TWICE)
 
     def action_leave(self) -> None:
-        """Leave."""
         self.leave()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -216,47 +207,40 @@ class SwinkApp(ConversationActions, CommandApp):
         return len(self.screen_stack) == 1 or action in _EVERYWHERE or action not in _KEY_ACTIONS
 
     def action_whole(self) -> None:
-        """The whole conversation."""
-        self.push_screen(Whole(self.conductor.transcript, self.look))
+        self.push_screen(Whole(self.driver.transcript, self.look))
 
     def action_next_thinking(self) -> None:
-        """The next thinking level."""
         levels = [*THINKING_LEVELS]
-        level = self.conductor.agent.thinking_level
-        self.conductor.think(levels[(levels.index(level) + 1) % len(levels)])
+        level = self.driver.agent.thinking_level
+        self.driver.think(levels[(levels.index(level) + 1) % len(levels)])
 
     def _is_second(self, key: str) -> bool:
-        now = self.conductor.clock()
+        now = self.driver.clock()
         before, self._pressed = self._pressed, (key, now)
         return before[0] == key and now - before[1] < _TWICE
 
     # The terminal
 
     async def wind_up(self) -> None:
-        """End the run and save."""
-        self._bridge.close()
-        await self.conductor.close()
+        self._throttle.close()
+        await self.driver.close()
         if self.workshop is not None:
             await self.workshop.aclose()
 
     def farewell(self) -> list[str]:
-        """The last reply, and how to go on."""
-        resume = None if self.conversations is None else self.conversations.resume_command()
-        is_saved = self.conversations is None or self.conversations.is_saved
-        return farewell(self.conductor.transcript.blocks, resume, is_saved=is_saved)
+        resume = None if self.sessions is None else self.sessions.resume_command()
+        is_saved = self.sessions is None or self.sessions.is_saved
+        return farewell(self.driver.transcript.blocks, resume, is_saved=is_saved)
 
     def resume_command(self) -> str | None:
-        """What goes on with this conversation once something of it is saved."""
-        id = None if self.conversations is None else self.conversations.saved_id()
+        id = None if self.sessions is None else self.sessions.saved_id()
         return f"swink --resume {id}" if id else None
 
     def take_stray(self, lines: list[str]) -> None:
-        """Show the first line of what something printed; all of it is kept."""
         more = f" (and {len(lines) - 1} more lines: /debug)" if len(lines) > 1 else ""
         self.say(f"{strip_controls(redact_text(lines[0]))}{more}")
 
     def mouse_released(self, is_released: bool) -> None:
-        """Tell who has the mouse."""
         self.notify(
             "the terminal has the mouse: select text with it; F6 takes it back"
             if is_released
@@ -265,16 +249,25 @@ class SwinkApp(ConversationActions, CommandApp):
         )
 
     def on_app_focus(self) -> None:
-        """The user looks here again."""
         self.attention.is_focused = True
 
     def on_app_blur(self) -> None:
-        """The user looks elsewhere."""
         self.attention.is_focused = False
 
-    def on_changed(self) -> None:
-        """Show what changed."""
+    def on_update_due(self) -> None:
         if not self.is_leaving:
-            self.board.show()
+            self.updater.show()
             self.update_last_words()
-            self._bridge.flushed()
+            self._throttle.flushed()
+
+
+def farewell(blocks: Sequence[Block], resume: str | None, *, is_saved: bool = True) -> list[str]:
+    """The end of the last reply, whether something of the conversation is lost, and how to go on."""
+    text = next(
+        (block.text for block in reversed(blocks) if isinstance(block, ReplyBlock) and block.text), ""
+    )
+    lines = strip_controls(text[-LAST_CHARACTERS:]).strip().splitlines()
+    is_cut = len(lines) > LAST_LINES or len(text) > LAST_CHARACTERS
+    said = [*(["…"] if is_cut else []), *lines[-LAST_LINES:]]
+    told = [*([] if is_saved else [UNSAVED]), *([f"To go on: {resume}"] if resume else [])]
+    return [*said, *([""] if said and told else []), *told]

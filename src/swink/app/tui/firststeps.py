@@ -1,23 +1,27 @@
-"""First steps: what is asked once the screen stands, before the assistant's surroundings are read."""
+"""First steps: the first look and welcome, what is asked once the screen stands, and how loading is told."""
 
 import asyncio
 import os
 
+from swink import __version__
 from swink.app.assistant.choice import parse_model
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.app.assistant.workshop import Workshop
 from swink.app.tui.approval.answers import KeyGuard
-from swink.app.tui.beginning import welcome
-from swink.app.tui.commands.registry import Desk
+from swink.app.tui.commands.commandtable import CommandContext
+from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.keys import keymap
-from swink.app.tui.screens.trust import TrustQuestion
+from swink.app.tui.look import LOOKS, Look
+from swink.app.tui.screens.trustquestion import TrustQuestion
 from swink.app.tui.screens.wizard import Wizard
 from swink.errors import AgentError
+from swink.models import catalog
+from swink.stream import StreamFn
 from swink.system.threads import in_thread
 
 
-async def begin_work(desk: Desk, workshop: Workshop) -> None:
+async def begin_work(context: CommandContext, workshop: Workshop) -> None:
     """Show what the workshop has to say, ask what it has to know, and open it.
 
     Trust is asked about and, on a first run, a model; then instructions, commands and servers are read.
@@ -26,52 +30,104 @@ async def begin_work(desk: Desk, workshop: Workshop) -> None:
 
     def tell() -> None:
         for notice in workshop.take_notices():
-            desk.say(notice)
+            context.say(notice)
 
     def changed() -> None:
         loop.call_soon_threadsafe(tell)
 
     workshop.changed = changed
-    desk.conductor.commands.sandbox = workshop.sandbox
+    context.driver.commands.sandbox = workshop.sandbox
     tell()
     standing = workshop.trust.standing
     if standing == "changed" or (standing == "unasked" and workshop.is_coding):
-        workshop.trust = await ask_trust(desk, workshop.trust)
+        workshop.trust = await ask_trust(context, workshop.trust)
     if workshop.is_first_run:
-        await choose_first_model(desk)
-        desk.say(welcome(str(desk.conductor.agent.model)), "welcome")
+        await choose_first_model(context)
+        context.say(welcome(str(context.driver.agent.model)), "welcome")
     await workshop.open()
 
 
-def apply_settings(desk: Desk, settings: UserSettings) -> None:
+def apply_settings(context: CommandContext, settings: UserSettings) -> None:
     """Let what the settings say about the screen hold from now on."""
-    desk.view.thinking = settings.thinking
+    context.view.thinking = settings.thinking
     if settings.editor is not None:
         os.environ["EDITOR"] = settings.editor  # where the external editor, and git, look for it
     keys, wrong = keymap(settings.keys)
-    desk.set_keymap(keys)
+    context.set_keymap(keys)
     for problem in wrong:
-        desk.say(f"{settings.path}: {problem}", "error")
+        context.say(f"{settings.path}: {problem}", "error")
 
 
-async def ask_trust(desk: Desk, trust: Trust) -> Trust:
+async def ask_trust(context: CommandContext, trust: Trust) -> Trust:
     """Ask whether a project is trusted, or what has changed in it; remember the answer."""
     found = await in_thread(what_is_there, trust.project)
-    key = await desk.ask(TrustQuestion(trust, found, KeyGuard(desk.conductor.clock)))
+    key = await context.ask(TrustQuestion(trust, found, KeyGuard(context.driver.clock)))
     if key is None:
         return decided(trust, False)
     try:
         return await in_thread(answer, trust, key)
     except TrustError as error:
-        desk.say(str(error), "error")
+        context.say(str(error), "error")
         return decided(trust, key != "n")
 
 
-async def choose_first_model(desk: Desk) -> None:
+async def choose_first_model(context: CommandContext) -> None:
     """Show the wizard, and go on with the model that was chosen."""
-    model = await desk.ask(Wizard())
+    model = await context.ask(Wizard())
     try:
-        if model is not None and str(desk.conductor.agent.model) != model:
-            desk.conductor.switch(parse_model(model))
+        if model is not None and str(context.driver.agent.model) != model:
+            context.driver.switch(parse_model(model))
     except AgentError as error:
-        desk.say(str(error), "error")
+        context.say(str(error), "error")
+
+
+def first_look(settings: UserSettings | None) -> Look:
+    """The look of the settings; without colours where the user wants none."""
+    if os.environ.get("NO_COLOR"):
+        return LOOKS["plain"]
+    chosen = "auto" if settings is None else settings.theme
+    return LOOKS[_fitting() if chosen == "auto" else chosen]
+
+
+def _fitting() -> str:
+    """The look for this terminal, as far as it tells about itself."""
+    if "256color" not in os.environ.get("TERM", "") and not os.environ.get("COLORTERM"):
+        return "ansi"
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return "light" if background in ("7", "15") else "dark"
+
+
+def welcome(model: str) -> str:
+    """What an empty conversation shows."""
+    return f"""swink {__version__}
+{model}  /model takes another
+{_shortened(os.getcwd())}
+? or /help shows keys and commands, @ names a file, ! runs a command, Shift+Tab plans"""
+
+
+def _shortened(path: str) -> str:
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
+
+
+def show_loading(driver: ConversationDriver) -> None:
+    """Let local models tell the driver how far they are."""
+
+    def make() -> StreamFn:
+        from swink.local import Downloading, Failed, Loading, LocalStreamFn, State, megabytes
+
+        def show(state: State) -> None:
+            match state:
+                case Downloading(model, done, total, step="downloading") if total:
+                    told = f"fetching {model} {100 * done // total} % of {megabytes(total)}"
+                case Downloading(model):
+                    told = f"fetching {model}"
+                case Loading(model):
+                    told = f"loading {model}"
+                case Failed() | _:
+                    told = ""
+            driver.show_loading(told)
+
+        return LocalStreamFn(progress=show)
+
+    catalog.register_provider("local", make)

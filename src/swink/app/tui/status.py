@@ -19,7 +19,7 @@ _GAUGE = 8
 
 
 class Status(Struct, frozen=True):
-    """Everything the bar tells."""
+    """What the status bar tells about the conversation."""
 
     activity: Activity
     now: float
@@ -37,7 +37,7 @@ class Status(Struct, frozen=True):
     """What to do next; it comes first."""
 
 
-class Item(Struct, frozen=True):
+class StatusItem(Struct, frozen=True):
     """One thing on the bar; those of the lowest need go first when room is short."""
 
     need: int
@@ -45,43 +45,43 @@ class Item(Struct, frozen=True):
     style: str = ""
 
 
-def items_of(status: Status) -> list[Item]:
+def items_of(status: Status) -> list[StatusItem]:
     """What the bar tells, from left to right."""
     activity, totals = status.activity, status.totals
     running = activity.state == "running"
-    items = [Item(100, _state(status), _STATE_STYLES[activity.state])]
+    items = [StatusItem(100, _state(status), _STATE_STYLES[activity.state])]
     if status.hint:
-        items.append(Item(99, status.hint, "warning"))
+        items.append(StatusItem(99, status.hint, "warning"))
     if running and activity.since is not None:
-        items.append(Item(60, _elapsed(status.now - activity.since)))
+        items.append(StatusItem(60, _elapsed(status.now - activity.since)))
     if activity.retry_at is not None:
-        items.append(Item(90, f"retry in {max(0.0, activity.retry_at - status.now):.0f} s", "warning"))
+        items.append(StatusItem(90, f"retry in {max(0.0, activity.retry_at - status.now):.0f} s", "warning"))
     if activity.reading is not None:
         done, total = activity.reading
-        items.append(Item(85, f"reading {100 * done // max(1, total)} %", "accent"))
+        items.append(StatusItem(85, f"reading {100 * done // max(1, total)} %", "accent"))
     if activity.loading:
-        items.append(Item(86, activity.loading, "accent"))
+        items.append(StatusItem(86, activity.loading, "accent"))
     if status.queued:
-        items.append(Item(88, f"{status.queued} queued", "accent"))
+        items.append(StatusItem(88, f"{status.queued} queued", "accent"))
     if status.rate is not None:
-        items.append(Item(30, f"{status.rate:.0f} tok/s"))
-    items.append(Item(95, status.mode, "plan" if status.mode == "Plan" else ""))
-    items.append(Item(93, status.approval, "failed" if status.approval == "off" else ""))
+        items.append(StatusItem(30, f"{status.rate:.0f} tok/s"))
+    items.append(StatusItem(95, status.mode, "plan" if status.mode == "Plan" else ""))
+    items.append(StatusItem(93, status.approval, "failed" if status.approval == "off" else ""))
     level = "" if status.thinking == "off" else f" ({status.thinking})"
-    items.append(Item(80, f"{status.model}{level}"))
+    items.append(StatusItem(80, f"{status.model}{level}"))
     if activity.turn:
-        items.append(Item(20, f"turn {activity.turn}"))
+        items.append(StatusItem(20, f"turn {activity.turn}"))
     if totals.usage.total:
         usage = totals.usage
         read = usage.input + usage.cache_read + usage.cache_write
-        items.append(Item(50, f"↑{_short(read)} ↓{_short(usage.output)}"))
-        items.append(Item(70, f"${totals.cost.total:.4f}" if totals.is_priced else "cost unknown"))
+        items.append(StatusItem(50, f"↑{_short(read)} ↓{_short(usage.output)}"))
+        items.append(StatusItem(70, f"${totals.cost.total:.4f}" if totals.is_priced else "cost unknown"))
     if status.window and totals.context:
         items.append(_gauge(totals.context / status.window))
     return items
 
 
-def fit(items: Sequence[Item], width: int) -> list[Item]:
+def fit(items: Sequence[StatusItem], width: int) -> list[StatusItem]:
     """The items for which there is room, those of the least need dropped."""
     kept = list(items)
     while kept and sum(cell_len(item.text) + 3 for item in kept) - 1 > width:
@@ -98,10 +98,10 @@ def _state(status: Status) -> str:
     return f"{_SPINNER[int(status.now * 10) % len(_SPINNER)]} running"
 
 
-def _gauge(part: float) -> Item:
+def _gauge(part: float) -> StatusItem:
     filled = min(_GAUGE, round(part * _GAUGE))
     style = "ok" if part < 0.6 else "warning" if part <= 0.85 else "failed"
-    return Item(75, f"{'█' * filled}{'░' * (_GAUGE - filled)} {100 * part:.0f} %", style)
+    return StatusItem(75, f"{'█' * filled}{'░' * (_GAUGE - filled)} {100 * part:.0f} %", style)
 
 
 def _elapsed(seconds: float) -> str:
@@ -117,7 +117,7 @@ def _short(count: int) -> str:
 
 
 class StatusBar(Widget):
-    """One line."""
+    """One line at the bottom of the screen."""
 
     DEFAULT_CSS = "StatusBar { height: 1; dock: bottom; }"
 
@@ -127,13 +127,11 @@ class StatusBar(Widget):
         self.look: Look = LOOKS["dark"]
 
     def show(self, status: Status) -> None:
-        """Tell this from now on."""
         if status != self.status:
             self.status = status
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The line."""
         if self.status is None:
             return Strip.blank(self.size.width, self.rich_style)
         segments: list[Segment] = []

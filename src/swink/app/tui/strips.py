@@ -7,14 +7,14 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from swink.app.tui.visible import breaks, chops
+from swink.app.tui.escaping import breaks, chops
 
 Piece = tuple[str, Style]
 """Visible text in one style."""
 
 
 def strip(*pieces: Piece) -> Strip:
-    """One line."""
+    """Pieces of text as one line of the screen."""
     return Strip([Segment(text, style) for text, style in pieces if text])
 
 

@@ -11,9 +11,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from swink.app.assistant.reviewing import Review
-from swink.app.tui.approval.answers import Choice
+from swink.app.tui.approval.answers import AnswerOption
+from swink.app.tui.escaping import chops, visible
 from swink.app.tui.look import Look
-from swink.app.tui.visible import chops, visible
 
 Lines = list[list[tuple[str, Style, str]]]
 """Rows of pieces: a text, its style, and the key that a click on it stands for."""
@@ -26,7 +26,7 @@ class Answers(Widget, can_focus=False):
 
     DEFAULT_CSS = "Answers { height: auto; background: $surface; }"
 
-    class Chosen(Message):
+    class Clicked(Message):
         """An answer was clicked."""
 
         def __init__(self, key: str) -> None:
@@ -44,13 +44,11 @@ class Answers(Widget, can_focus=False):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
         pieces = self._lines[y] if y < len(self._lines) else []
         strip = Strip([Segment(text, style) for text, style, _ in pieces])
         return strip.adjust_cell_length(self.size.width).apply_style(self.rich_style)
 
     def on_click(self, event: events.Click) -> None:
-        """A click on an answer."""
         at = event.get_content_offset(self)
         if at is None or at.y >= len(self._lines):
             return
@@ -59,11 +57,11 @@ class Answers(Widget, can_focus=False):
             x += cell_len(text)
             if at.x < x:
                 if key:
-                    self.post_message(self.Chosen(key))
+                    self.post_message(self.Clicked(key))
                 return
 
 
-def answer_lines(offered: Sequence[Choice], marked: str, width: int, look: Look, *, low: bool) -> Lines:
+def answer_lines(offered: Sequence[AnswerOption], marked: str, width: int, look: Look, *, low: bool) -> Lines:
     """The answers one below the other; on a low screen side by side, with the marked one in full."""
     if not low:
         return [_answer_line(choice, marked, width, look) for choice in offered]
@@ -106,7 +104,7 @@ def trouble_lines(text: str, width: int, look: Look) -> Lines:
     return [[(line[start:end], look.failed, "")] for line, (start, end) in rows]
 
 
-def _answer_line(choice: Choice, marked: str, width: int, look: Look) -> list[tuple[str, Style, str]]:
+def _answer_line(choice: AnswerOption, marked: str, width: int, look: Look) -> list[tuple[str, Style, str]]:
     is_marked = choice.key == marked
     text = visible(choice.text)
     start, end = chops(text, max(8, width - 5))[0]

@@ -41,7 +41,6 @@ class KeyGuard:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the question has been painted."""
         return self._shown != float("inf")
 
     def type(self) -> None:
@@ -63,7 +62,7 @@ class KeyGuard:
         return self._clock() - self._typed >= IDLE
 
 
-class Choice(Struct, frozen=True):
+class AnswerOption(Struct, frozen=True):
     """An answer: its letter, the answer in a word, and the whole of what it means."""
 
     key: str
@@ -71,25 +70,25 @@ class Choice(Struct, frozen=True):
     text: str
 
 
-def choices(question: Question) -> list[Choice]:
+def choices(question: Question) -> list[AnswerOption]:
     """What a question can be answered with."""
     found = [
-        Choice("y", "once", "Yes, this once"),
-        Choice("a", "always", f"Always in this session: {question.always}"),
+        AnswerOption("y", "once", "Yes, this once"),
+        AnswerOption("a", "always", f"Always in this session: {question.always}"),
     ]
     if question.suggested:
         rules = " and ".join(map(str, question.suggested))
-        found.append(Choice("p", "rule", f"Yes, and save a rule: {rules}"))
+        found.append(AnswerOption("p", "rule", f"Yes, and save a rule: {rules}"))
     if question.preview is not None and question.preview.can_review:
         count = len(question.preview.diff.hunks) if question.preview.diff else 0
-        found.append(Choice("d", "review", f"Review the change part by part ({count})"))
+        found.append(AnswerOption("d", "review", f"Review the change part by part ({count})"))
     elif question.preview is not None and question.preview.diff is not None:
-        found.append(Choice("d", "diff", "The diff, or the arguments themselves"))
+        found.append(AnswerOption("d", "diff", "The diff, or the arguments themselves"))
     return [
         *found,
-        Choice("e", "edit", "Edit it before it runs"),
-        Choice("n", "no", "No"),
-        Choice("r", "no, because", "No, and tell the model why"),
+        AnswerOption("e", "edit", "Edit it before it runs"),
+        AnswerOption("n", "no", "No"),
+        AnswerOption("r", "no, because", "No, and tell the model why"),
     ]
 
 

@@ -1,13 +1,86 @@
-"""The call of a question as a scrollable text; only the rows that are seen are painted."""
+"""The call of a question, row by row: every argument, literally, no line mistakable for one of ours."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
 
+import msgspec
+from rich.segment import Segment
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from swink.app.tui.approval.painting import Row, paint
+from swink.app.assistant.pending import Question
+from swink.app.assistant.previews import CONTENT
+from swink.app.tui.escaping import chops, visible, wrap
 from swink.app.tui.look import LOOKS, Look
+
+Kind = Literal["name", "text", "bar", "notice", "warning"]
+Row = tuple[tuple[str, Kind], ...] | Strip
+"""Pieces of text with what they are, or a painted row."""
+
+
+def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Row]:
+    """The call, row by row; without the argument that the diff shows better, unless it is wanted raw."""
+    request, preview = question.request, question.preview
+    if question.notice:
+        yield from text_rows(question.notice, width, "warning")
+    has_diff = preview is not None and preview.diff is not None
+    if preview is not None and (raw or not has_diff):
+        yield from text_rows(preview.summary, width, "notice")
+    hidden = CONTENT.get(request.name) if has_diff and not raw else None
+    for name, value in request.shown.items():
+        if name == "path" and preview is not None and not raw:
+            continue
+        if name != hidden:
+            yield from _argument(name, value, width)
+    if question.leads_to and preview is None:
+        yield from text_rows(f"the path leads to {question.leads_to}", width, "warning")
+    if not request.arguments:
+        yield from text_rows("without arguments", width, "notice")
+
+
+def paint(row: Row, width: int, look: Look) -> Strip:
+    """A row as it is shown."""
+    if isinstance(row, Strip):
+        return row.adjust_cell_length(width)
+    styles = {
+        "name": look.dim,
+        "text": look.text,
+        "bar": look.border,
+        "notice": look.strong,
+        "warning": look.warning,
+    }
+    return Strip([Segment(text, styles[kind]) for text, kind in row]).adjust_cell_length(width)
+
+
+def text_rows(text: str, width: int, kind: Kind, *, first: str = "", rest: str = "") -> list[Row]:
+    """A text of our own, or a sentence of the model's, wrapped at words."""
+    return [((line, kind),) for line in wrap(visible(text), max(8, width), first=first, rest=rest)]
+
+
+def _argument(name: str, value: Any, width: int) -> Iterator[Row]:
+    text = value if isinstance(value, str) else _json(value)
+    label = f"{visible(name).replace(chr(10), ' ')} "
+    lines = text.split("\n")
+    if len(lines) == 1 and len(label) + len(text) <= width and text.isascii():
+        yield ((label, "name"), (visible(text) or '""', "text"))
+        return
+    yield ((label[:width], "name"),)
+    for line in lines:
+        yield from _barred(line, width)
+
+
+def _barred(line: str, width: int) -> Iterable[Row]:
+    """A line behind a bar; where it goes on in the next row, the bar is broken."""
+    shown = visible(line)
+    for number, (start, end) in enumerate(chops(shown, max(2, width - 2))):
+        yield (("│ " if not number else "┆ ", "bar"), (shown[start:end], "text"))
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return msgspec.json.format(msgspec.json.encode(value, enc_hook=repr), indent=2).decode()
+    return msgspec.json.encode(value, enc_hook=repr).decode()
 
 
 class CallView(ScrollView, can_focus=False):
@@ -22,7 +95,6 @@ class CallView(ScrollView, can_focus=False):
 
     @property
     def rows(self) -> Sequence[Row]:
-        """What it shows."""
         return self._rows
 
     @property
@@ -41,7 +113,6 @@ class CallView(ScrollView, can_focus=False):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One row."""
         number = self.scroll_offset.y + y
         width = self.size.width
         row = self._rows[number] if number < len(self._rows) else ()

@@ -1,34 +1,33 @@
-"""Commands of the program itself."""
+"""Commands of the program itself: help, looks, approvals and permissions, the user's own editor."""
 
 from swink.app.approvals import MEANINGS, parse_approval
+from swink.app.assistant.rules import parse_rule
 from swink.app.assistant.settings import change_setting
-from swink.app.tui.commands.registry import Desk, command
+from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.look import LOOKS
 from swink.errors import MisuseError
 from swink.system.threads import in_thread
 
 
 @command("/help", other_names=("/?", "#help"))
-async def show_help(desk: Desk, rest: str) -> None:
+async def show_help(context: CommandContext, rest: str) -> None:
     """keys and commands"""
     from swink.app.tui.screens.help import Help
 
-    await desk.ask(Help(None if desk.settings is None else desk.settings.keys))
+    await context.ask(Help(None if context.settings is None else context.settings.keys))
 
 
-@command("/theme", "[NAME]", choices=lambda desk: LOOKS)
-async def theme(desk: Desk, rest: str) -> None:
+@command("/theme", "[NAME]", choices=lambda context: LOOKS)
+async def theme(context: CommandContext, rest: str) -> None:
     """another look: dark, light, high-contrast, ansi or plain"""
-    from swink.app.tui.screens.picker import Choice, Picker
+    from swink.app.tui.screens.picker import Picker
 
-    name = rest or await desk.ask(
-        Picker("look", [Choice(name, _LOOKS.get(name, "")) for name in LOOKS], desk.look.name)
-    )
+    name = rest or await context.ask(Picker("look", _LOOKS, context.look.name))
     if name is not None and name not in LOOKS:
         raise MisuseError(f"there is no look {name!r}; there are {', '.join(LOOKS)}")
     if name is not None:
-        desk.use_look(name)
-        if desk.settings is not None:
+        context.use_look(name)
+        if context.settings is not None:
             await in_thread(change_setting, "theme", name)
 
 
@@ -41,25 +40,47 @@ _LOOKS = {
 }
 
 
-@command("#approve", "on | smart | edits | off", choices=lambda desk: MEANINGS, other_names=("/approve",))
-def approve(desk: Desk, rest: str) -> None:
+@command("#approve", "on | smart | edits | off", choices=lambda context: MEANINGS, other_names=("/approve",))
+def approve(context: CommandContext, rest: str) -> None:
     """show or set which tool calls you are asked about"""
     if rest:
-        desk.permissions.word = parse_approval(rest)
-    word = desk.permissions.word
-    desk.say(f"approvals: {word} ({MEANINGS[word]})")
+        context.permissions.word = parse_approval(rest)
+    word = context.permissions.word
+    context.say(f"approvals: {word} ({MEANINGS[word]})")
 
 
 @command("/debug")
-def debug(desk: Desk, rest: str) -> None:
+def debug(context: CommandContext, rest: str) -> None:
     """what tools and libraries printed past the screen"""
-    desk.say("\n".join(desk.stray[-_STRAY:]) or "nothing was printed past the screen")
+    context.say("\n".join(context.stray[-_STRAY:]) or "nothing was printed past the screen")
 
 
 _STRAY = 100
 
 
 @command("/quit", other_names=("/exit", "/q"))
-def leave(desk: Desk, rest: str) -> None:
+def leave(context: CommandContext, rest: str) -> None:
     """leave; so do Ctrl+Q, and Ctrl+C twice"""
-    desk.leave()
+    context.leave()
+
+
+@command("/permissions", "[allow RULE | deny RULE]", choices=lambda context: ("allow", "deny"))
+async def permissions(context: CommandContext, rest: str) -> None:
+    """what is allowed here and why calls ran; removes rules, or saves one for this project"""
+    from swink.app.tui.screens.permissionscreen import PermissionsScreen
+
+    if not rest:
+        await context.ask(PermissionsScreen(context.permissions, context.look))
+        return
+    if not rest.startswith(("allow ", "deny ")):
+        raise MisuseError("write /permissions, or a rule after it: /permissions deny bash(git push *)")
+    rule = parse_rule(rest)
+    await in_thread(context.permissions.rules.add, [rule], "project")
+    context.permissions.reconsider()
+    context.say(f"saved for this project: {rule.line}")
+
+
+@command("/editor")
+def write_outside(context: CommandContext, rest: str) -> None:
+    """write a prompt in your own editor ($EDITOR, else $VISUAL, else vi) and send it; empty cancels"""
+    context.editor.action_write_outside(sends=True)

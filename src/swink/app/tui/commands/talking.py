@@ -3,44 +3,44 @@
 import re
 
 from swink.app.assistant.planning import EXECUTE, OFFER
-from swink.app.tui.commands.registry import Desk, command
+from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.errors import MisuseError
 from swink.events.transcript import ReplyBlock
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
-_CARRY_OUT, _NOT_YET = "carry it out now", "not yet"
+_CARRY_OUT = "carry it out now"
 
 
 @command("/plan")
-async def plan(desk: Desk, rest: str) -> None:
+async def plan(context: CommandContext, rest: str) -> None:
     """plan without changing anything; again: carry out (Shift+Tab)"""
-    from swink.app.tui.screens.picker import Choice, Picker
+    from swink.app.tui.screens.picker import Picker
 
-    conductor = desk.conductor
-    if not conductor.is_planning:
-        conductor.set_planning(True)
-        desk.say("planning: the agent only looks; Shift+Tab or /plan again lets it carry out")
+    driver = context.driver
+    if not driver.is_planning:
+        driver.set_planning(True)
+        context.say("planning: the agent only looks; Shift+Tab or /plan again lets it carry out")
         return
-    conductor.set_planning(False)
-    if conductor.has_plan and not conductor.is_running:
-        choices = [Choice(_CARRY_OUT, "the plan is sent to the agent"), Choice(_NOT_YET, "you say what next")]
-        if await desk.ask(Picker(OFFER, choices)) == _CARRY_OUT:
-            conductor.send(EXECUTE)
+    driver.set_planning(False)
+    if driver.has_plan and not driver.is_running:
+        choices = {_CARRY_OUT: "the plan is sent to the agent", "not yet": "you say what next"}
+        if await context.ask(Picker(OFFER, choices)) == _CARRY_OUT:
+            driver.send(EXECUTE)
 
 
 @command("/btw", "QUESTION")
-async def aside(desk: Desk, rest: str) -> None:
+async def aside(context: CommandContext, rest: str) -> None:
     """a question beside the conversation, which stays as it is"""
     if not rest:
         raise MisuseError("write the question after it: /btw what does this flag mean?")
-    desk.say(f"beside: {rest}")
-    desk.say(await desk.conductor.ask_aside(rest), "btw")
+    context.say(f"beside: {rest}")
+    context.say(await context.driver.ask_aside(rest), "btw")
 
 
-@command("/copy", "[code | all]", choices=lambda desk: ("code", "all"))
-def copy(desk: Desk, rest: str) -> None:
+@command("/copy", "[code | all]", choices=lambda context: ("code", "all"))
+def copy(context: CommandContext, rest: str) -> None:
     """copy the last reply, its last block of code, or all replies"""
-    replies = [block.text for block in desk.conductor.transcript.blocks if isinstance(block, ReplyBlock)]
+    replies = [block.text for block in context.driver.transcript.blocks if isinstance(block, ReplyBlock)]
     if not replies:
         raise MisuseError("there is no reply to copy yet")
     match rest:
@@ -55,14 +55,14 @@ def copy(desk: Desk, rest: str) -> None:
             text = "\n\n".join(replies)
         case _:
             raise MisuseError("/copy takes nothing, code or all")
-    desk.copy(text)
-    desk.say(f"copied {len(text):,} characters")
+    context.copy(text)
+    context.say(f"copied {len(text):,} characters")
 
 
 @command("/init")
-def init(desk: Desk, rest: str) -> None:
+def init(context: CommandContext, rest: str) -> None:
     """let the agent look around and write an AGENTS.md for this project"""
-    desk.conductor.send(INIT)
+    context.driver.send(INIT)
 
 
 INIT = """Look around in this project and write AGENTS.md in its root, or better the one that is there: \

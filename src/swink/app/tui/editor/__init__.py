@@ -2,11 +2,10 @@
 
 from swink.app.tui.editor.attaching import attached_name, said_text
 from swink.app.tui.editor.completer import Commands
-from swink.app.tui.editor.completion import CommandWord
 from swink.app.tui.editor.editor import Editor
-from swink.app.tui.editor.pane import EditorPane
-from swink.app.tui.editor.places import state_dir
-from swink.app.tui.editor.queuelist import QueueList
+from swink.app.tui.editor.offers import CommandWord
+from swink.app.tui.editor.pane import EditorPane, QueueList
+from swink.app.tui.editor.prompthistory import state_dir
 from swink.app.tui.editor.submitted import Submitted, TakeBack, kind_of
 from swink.app.tui.editor.typed import Typed
 

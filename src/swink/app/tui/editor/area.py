@@ -50,7 +50,6 @@ class FoldedArea(TextArea):
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing is written."""
         return not self.text.strip()
 
     def put(self, typed: Typed) -> None:
@@ -167,26 +166,21 @@ class FoldedArea(TextArea):
             self._is_cutting = False
 
     def action_delete_word_left(self) -> None:
-        """Cut the word before the cursor."""
         with self._cutting():
             super().action_delete_word_left()
 
     def action_delete_word_right(self) -> None:
-        """Cut the word after the cursor."""
         with self._cutting():
             super().action_delete_word_right()
 
     def action_delete_to_start_of_line(self) -> None:
-        """Cut to the start of the line."""
         with self._cutting():
             super().action_delete_to_start_of_line()
 
     async def action_delete_to_end_of_line_or_delete_line(self) -> None:
-        """Cut to the end of the line."""
         with self._cutting():
             await super().action_delete_to_end_of_line_or_delete_line()
 
     def action_yank(self) -> None:
-        """Insert what was cut last."""
         if self._cut:
             self.put_text(self._cut)

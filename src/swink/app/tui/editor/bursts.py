@@ -66,7 +66,6 @@ class Burst:
         return True
 
     def settle(self) -> Settled:
-        """The end of the burst."""
         sends = self._enters == 1 and not self._has_lines
         text = "".join(self._kept) + ("" if sends else "\n" * self._enters)
         self._rapid = self._enters = 0

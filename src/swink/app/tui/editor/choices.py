@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from swink.app.tui.editor.completion import Completion
 from swink.app.tui.editor.fuzzy import positions
+from swink.app.tui.editor.offers import Completion
 from swink.app.tui.editor.typed import make_harmless
 
 ROWS = 8
@@ -21,8 +21,8 @@ WIDEST = 32
 """Cells of a choice that is explained."""
 
 
-class Taken(Message):
-    """A choice was clicked."""
+class ChoiceClicked(Message):
+    """A choice was clicked, which is the marked one now."""
 
 
 class Choices(Widget):
@@ -54,12 +54,10 @@ class Choices(Widget):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to choose."""
         return bool(self._items)
 
     @property
     def marked(self) -> Completion | None:
-        """The choice that would be taken."""
         return self._items[self._marked] if self._items else None
 
     def offer(self, items: Sequence[Completion], query: str) -> None:
@@ -71,7 +69,6 @@ class Choices(Widget):
         self.refresh(layout=changed)
 
     def close(self) -> None:
-        """Show nothing."""
         if self._items:
             self.offer((), "")
 
@@ -84,7 +81,6 @@ class Choices(Widget):
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A row for each choice, up to a third of the screen."""
         return self._rows(self._items)
 
     def render_line(self, y: int) -> Strip:
@@ -128,19 +124,16 @@ class Choices(Widget):
         return min(len(items), most)
 
     def on_click(self, event: events.Click) -> None:
-        """Take what was clicked."""
         number = self._top + event.y
         if 0 <= number < len(self._items):
             self._marked = number
-            self.post_message(Taken())
+            self.post_message(ChoiceClicked())
         event.stop()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Mark the next one."""
         self.mark(1)
         event.stop()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Mark the one before."""
         self.mark(-1)
         event.stop()

@@ -1,33 +1,29 @@
 """The completer: offers what may be meant by what stands before the cursor of an editor."""
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from swink.app.tui.editor.choices import Choices
-from swink.app.tui.editor.completion import (
+from swink.app.tui.editor.mentions import PathIndex, being_typed
+from swink.app.tui.editor.offers import (
     CommandWord,
     Offer,
     complete_command,
     complete_mention,
-    is_command,
     is_complete,
 )
-from swink.app.tui.editor.mentions import Index, being_typed
 
 Commands = Callable[[], Iterable[CommandWord]]
 """Where an editor gets its commands from; asked whenever a command is typed."""
-
-
-class Line(Protocol):
-    """Where the cursor is, and what stands before it in its line."""
-
-    def __call__(self) -> tuple[int, str]: ...
+LineToCursor = Callable[[], tuple[int, str]]
+"""The row of the cursor, and what stands before it in its line."""
 
 
 class Completer:
     """Fills a list of choices; without one it does nothing."""
 
-    def __init__(self, choices: Choices | None, commands: Commands, index: Index, line: Line) -> None:
+    def __init__(
+        self, choices: Choices | None, commands: Commands, index: PathIndex, line: LineToCursor
+    ) -> None:
         self.choices = choices
         self.commands = commands
         self._index = index
@@ -37,7 +33,6 @@ class Completer:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to choose."""
         return self.choices is not None and self.choices.is_open
 
     @property
@@ -49,7 +44,7 @@ class Completer:
     def look(self, *, is_first_line: bool) -> tuple[int, str] | None:
         """Offer commands; a mention, which takes a while to look up, is returned for `find`."""
         _, line = self._line()
-        offer = complete_command(line, self.commands()) if is_first_line and is_command(line) else None
+        offer = complete_command(line, self.commands()) if is_first_line else None
         mention = being_typed(line) if offer is None else None
         if mention is None:
             self.show(offer)
@@ -85,7 +80,6 @@ class Completer:
             self.choices.offer(offer.items, offer.query)
 
     def close(self) -> None:
-        """Offer nothing."""
         self.offer = None
         if self.choices is not None:
             self.choices.close()

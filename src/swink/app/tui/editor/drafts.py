@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from swink.app.tui.editor.history import without_secrets
+from swink.app.tui.editor.prompthistory import without_secrets
 from swink.app.tui.editor.typed import Typed
 from swink.system.threads import Serial, in_thread
 
@@ -39,7 +39,6 @@ class Drafts:
         self._writer.start(self._write)
 
     async def settled(self) -> None:
-        """Return when everything is written."""
         await self._writer.call(lambda: None)
 
     async def restore(self) -> Typed | None:

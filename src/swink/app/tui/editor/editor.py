@@ -22,16 +22,16 @@ from swink.app.tui.editor.area import FoldedArea
 from swink.app.tui.editor.attaching import compose, needs_files, pasted_images, read_image
 from swink.app.tui.editor.bursts import HOLD, Burst, Settled
 from swink.app.tui.editor.choices import Choices
-from swink.app.tui.editor.clipboard import save_clipboard_image
+from swink.app.tui.editor.clipboardimage import save_clipboard_image
 from swink.app.tui.editor.completer import Commands, Completer
-from swink.app.tui.editor.completion import CommandWord, Completion, is_command
 from swink.app.tui.editor.drafts import Drafts
-from swink.app.tui.editor.history import History
-from swink.app.tui.editor.keys import SPELLINGS, teach_keys
-from swink.app.tui.editor.mentions import Index
-from swink.app.tui.editor.recall import Recall
-from swink.app.tui.editor.submitted import How, Submitted, TakeBack, kind_of
+from swink.app.tui.editor.mentions import PathIndex
+from swink.app.tui.editor.offers import CommandWord, Completion
+from swink.app.tui.editor.prompthistory import PromptHistory
+from swink.app.tui.editor.promptrecall import PromptRecall
+from swink.app.tui.editor.submitted import How, Submitted, TakeBack, is_command, kind_of
 from swink.app.tui.editor.typed import Typed, fold, join, make_harmless
+from swink.app.tui.keys import SPELLINGS, teach_keys
 from swink.errors import AgentError
 from swink.messages import Input
 from swink.system.threads import in_thread
@@ -101,9 +101,9 @@ class Editor(FoldedArea):
         """Whether keys that come at once are a paste; by default where there is a terminal."""
         self._directory = directory or Path.cwd()
         self._state = state
-        self._recall = Recall(History(state and state / "history.jsonl", str(self._directory)))
+        self._recall = PromptRecall(PromptHistory(state and state / "history.jsonl", str(self._directory)))
         self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
-        self._completer = Completer(choices, commands, Index(self._directory), self._line_to_cursor)
+        self._completer = Completer(choices, commands, PathIndex(self._directory), self._line_to_cursor)
         self._burst = Burst()
         self._burst_grew = False
         self._sent: dict[str, Typed] = {}
@@ -111,7 +111,6 @@ class Editor(FoldedArea):
         self._draft_waits = False
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A row for each line, up to a third of the screen with the border."""
         return max(1, min(self.wrapped_document.height, viewport.height // 3 - 2))
 
     def on_resize(self) -> None:
@@ -418,7 +417,6 @@ class Editor(FoldedArea):
         self._suggest()
 
     def _take_choice(self) -> Completion | None:
-        """Take the marked choice; which one it was."""
         completer, choices = self._completer, self._completer.choices
         if choices is None or completer.offer is None or (marked := choices.marked) is None:
             return None

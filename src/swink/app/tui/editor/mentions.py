@@ -53,7 +53,7 @@ def spell(path: str) -> str:
     return f'@"{path}"' if re.search(r"""[\s"'`<>]""", path) else f"@{path}"
 
 
-class Index:
+class PathIndex:
     """The files and directories below a root, without what git ignores; directories end in a slash."""
 
     def __init__(self, root: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,7 +73,6 @@ class Index:
         return self._clock() - self._read_at > FRESH
 
     async def refresh(self) -> None:
-        """Read the directory, off the event loop."""
         self._read_at = self._clock()
         paths = await in_thread(list_paths, self._root, self._clock)
         self._count = len(paths)

@@ -1,14 +1,16 @@
-"""What an editor tells the app."""
+"""What an editor tells the app: a prompt or a command was submitted, a queued message is wanted back."""
 
+import re
 from typing import Literal
 
 from textual.message import Message
 
-from swink.app.tui.editor.completion import is_command
 from swink.messages import Input
 
 How = Literal["send", "queue"]
 Kind = Literal["prompt", "command", "shell", "private shell"]
+_COMMAND = re.compile(r"[/#][A-Za-z?][\w:.-]*(?=\s|$)|[/#]$")
+"""How a command begins; a path like /usr/bin is none, nor is a heading of Markdown."""
 
 
 class Submitted(Message):
@@ -35,3 +37,8 @@ def kind_of(text: str) -> Kind:
     if text.startswith("!"):
         return "private shell" if text.startswith("!!") else "shell"
     return "command" if is_command(text) else "prompt"
+
+
+def is_command(text: str) -> bool:
+    """Whether a text is a command rather than something to say."""
+    return _COMMAND.match(text) is not None

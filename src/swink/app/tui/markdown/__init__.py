@@ -5,10 +5,10 @@ from typing import NamedTuple
 from textual.strip import Strip
 
 from swink.app.tui.look import Look
-from swink.app.tui.markdown.blocks import Blocks, Carry, Row, paint_literal
-from swink.app.tui.markdown.code import paint_code
+from swink.app.tui.markdown.blockpainter import Blocks, Carry, Row, paint_literal
 from swink.app.tui.markdown.inline import Definition, definitions
-from swink.app.tui.markdown.sections import Open, Rows, Section, next_section
+from swink.app.tui.markdown.sections import Open, Section, TableRows, next_section
+from swink.app.tui.sourcecode import paint_code
 from swink.app.tui.strips import strip
 
 _NARROWEST = 10
@@ -115,7 +115,7 @@ class StreamedMarkdown:
         match section.continues:
             case "literal":
                 return paint_literal(source, self._width, self._look), Carry()
-            case Rows(head):
+            case TableRows(head):
                 blocks = Blocks(head + source, self._look, self._known, carry)
                 return blocks.paint(self._width, has_head=False), blocks.leaves
             case _:

@@ -10,9 +10,9 @@ from markdown_it.token import Token
 from rich.cells import cell_len
 from rich.style import Style
 
+from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.strips import Piece, text_of
-from swink.app.tui.visible import visible
 
 PARSER = (
     MarkdownIt("commonmark", {"maxNesting": 40})

@@ -36,13 +36,13 @@ class Fence(Struct, frozen=True):
     indent: int
 
 
-class Rows(Struct, frozen=True):
+class TableRows(Struct, frozen=True):
     """A table that goes on: its head."""
 
     head: str
 
 
-Open = Fence | Rows | Literal["items", "literal"] | None
+Open = Fence | TableRows | Literal["items", "literal"] | None
 """What the last section left open."""
 
 
@@ -108,7 +108,7 @@ def _text(text: str, start: int, continues: Open) -> Section:
         return Section(start, at, continues, None, at, leaves, is_settled)
 
     at, before, count = start, start, 0
-    offset, marker, head = 0, "", continues.head if isinstance(continues, Rows) else ""
+    offset, marker, head = 0, "", continues.head if isinstance(continues, TableRows) else ""
     was_blank = False
     while at < len(text):
         if at >= start + MOST:  # nothing but blank lines for long
@@ -131,7 +131,7 @@ def _text(text: str, start: int, continues: Open) -> Section:
             if (count >= _ITEMS or is_large) and item and indent <= 1 and item["start"][-1] == marker:
                 return cut(at, "items", is_settled=is_whole or is_long)
             if (count >= _ROWS or is_large) and head:
-                return cut(at, Rows(head), is_settled=is_whole or is_long)
+                return cut(at, TableRows(head), is_settled=is_whole or is_long)
             if is_long:
                 return cut(at, "literal", is_settled=True)
         elif is_long:

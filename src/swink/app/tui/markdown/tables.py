@@ -18,14 +18,14 @@ _LEAST = 6
 """Columns narrower than this are not worth it."""
 
 
-class Table(Struct, frozen=True):
+class MarkdownTable(Struct, frozen=True):
     """Cells by rows; the first row is the head."""
 
     rows: list[list[Cell]]
     aligns: list[Align]
 
 
-def fit(table: Table, width: int) -> list[int]:
+def fit(table: MarkdownTable, width: int) -> list[int]:
     """How wide each column is: what it needs, the widest ones cut to what is left for them."""
     needed = [
         max([1, *[cell_len(text_of(line)) for row in table.rows for line in row[column]]])
@@ -41,7 +41,12 @@ def fit(table: Table, width: int) -> list[int]:
 
 
 def paint_table(
-    table: Table, width: int, look: Look, widths: Sequence[int] | None = None, *, has_head: bool = True
+    table: MarkdownTable,
+    width: int,
+    look: Look,
+    widths: Sequence[int] | None = None,
+    *,
+    has_head: bool = True,
 ) -> list[Row]:
     """The lines of a table; `widths` are those of the part before it."""
     widths = widths or fit(table, width)
@@ -74,7 +79,7 @@ def paint_table(
     return rows
 
 
-def _line(parts: Sequence[Row], table: Table, widths: Sequence[int], look: Look) -> Row:
+def _line(parts: Sequence[Row], table: MarkdownTable, widths: Sequence[int], look: Look) -> Row:
     row: Row = []
     for number, (part, size, align) in enumerate(zip(parts, widths, table.aligns, strict=True)):
         if number:
@@ -87,7 +92,7 @@ def _line(parts: Sequence[Row], table: Table, widths: Sequence[int], look: Look)
     return row
 
 
-def _as_lists(table: Table, width: int, look: Look, *, has_head: bool) -> list[Row]:
+def _as_lists(table: MarkdownTable, width: int, look: Look, *, has_head: bool) -> list[Row]:
     """Each row as lines of `head: cell`."""
     head, *body = table.rows
     rows: list[Row] = []

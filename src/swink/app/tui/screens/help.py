@@ -12,8 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from swink.app.tui.commands import listed
-from swink.app.tui.editor.keys import EDITOR_KEYS
-from swink.app.tui.keys import GROUPS
+from swink.app.tui.keys import EDITOR_KEYS, GROUPS
 
 
 class Help(ModalScreen[None]):
@@ -31,13 +30,11 @@ class Help(ModalScreen[None]):
         self._chosen = chosen or {}
 
     def compose(self) -> ComposeResult:
-        """One text in a box that scrolls."""
         with VerticalScroll() as box:
             box.border_title = "help (Esc leaves)"
             yield Static(help_text(self._chosen))
 
     def on_mount(self) -> None:
-        """Let the arrow keys scroll."""
         self.query_one(VerticalScroll).focus()
 
 

@@ -1,9 +1,8 @@
 """A list to choose from, narrowed by typing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
-from msgspec import Struct
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,15 +12,8 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 
-class Choice(Struct, frozen=True):
-    """Something to choose: what it is, and a few words on it."""
-
-    value: str
-    about: str = ""
-
-
 class Picker(ModalScreen[str | None]):
-    """Left with the value that was chosen, or with None."""
+    """Shows names with a few words about each; left with the name that was taken, or with None."""
 
     CSS = """
     Picker { align: center middle; background: $background 60%; }
@@ -37,14 +29,13 @@ class Picker(ModalScreen[str | None]):
         Binding("up", "move(-1)", "before", priority=True),
     ]
 
-    def __init__(self, title: str, choices: Sequence[Choice], current: str = "") -> None:
+    def __init__(self, title: str, choices: Mapping[str, str], current: str = "") -> None:
         super().__init__()
         self._title = title
         self._choices = choices
         self._current = current
 
     def compose(self) -> ComposeResult:
-        """A title, what is typed, what fits it."""
         with Vertical() as box:
             box.border_title = self._title
             yield Input(placeholder="type to narrow, Enter takes, Esc leaves")
@@ -52,26 +43,21 @@ class Picker(ModalScreen[str | None]):
             yield Static("", classes="about", markup=False)
 
     def on_mount(self) -> None:
-        """Show everything."""
         self._narrow("")
         self.query_one(Input).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow the list."""
         self._narrow(event.value)
 
     def on_input_submitted(self) -> None:
-        """Take what is marked."""
         options = self.query_one(OptionList)
         if options.highlighted is not None:
             self.dismiss(options.get_option_at_index(options.highlighted).id)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take what was clicked."""
         self.dismiss(event.option.id)
 
     def action_move(self, step: int) -> None:
-        """Mark the next one, or the one before."""
         options = self.query_one(OptionList)
         if step > 0:
             options.action_cursor_down()
@@ -82,14 +68,16 @@ class Picker(ModalScreen[str | None]):
         options = self.query_one(OptionList)
         words = typed.lower().split()
         fitting = [
-            choice
-            for choice in self._choices
-            if all(word in f"{choice.value} {choice.about}".lower() for word in words)
+            (value, about)
+            for value, about in self._choices.items()
+            if all(word in f"{value} {about}".lower() for word in words)
         ]
+        values = [value for value, _ in fitting]
         options.clear_options()
-        width = max([len(choice.value) for choice in fitting], default=0)
-        options.add_options([Option(_line(choice, width, self._current), choice.value) for choice in fitting])
-        values = [choice.value for choice in fitting]
+        width = max(map(len, values), default=0)
+        options.add_options(
+            [Option(_line(value, about, width, value == self._current), value) for value, about in fitting]
+        )
         options.highlighted = (
             values.index(self._current) if self._current in values else 0 if values else None
         )
@@ -97,7 +85,6 @@ class Picker(ModalScreen[str | None]):
         self.query_one(Static).update(count if fitting else "nothing fits what is typed")
 
 
-def _line(choice: Choice, width: int, current: str) -> Text:
-    mark = "● " if choice.value == current else "  "
-    text = Text(f"{mark}{choice.value:{width}}", no_wrap=True, overflow="ellipsis")
-    return text.append(f"  {choice.about}", style="dim") if choice.about else text
+def _line(value: str, about: str, width: int, is_current: bool) -> Text:
+    text = Text(f"{'● ' if is_current else '  '}{value:{width}}", no_wrap=True, overflow="ellipsis")
+    return text.append(f"  {about}", style="dim") if about else text

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from swink.app.assistant.sessionfacts import format_age
 from swink.app.assistant.snapshots.rewinding import FileChange
-from swink.app.tui.conversations import Conversations
+from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import changes_text, diffs_text
-from swink.app.tui.screens.listing import Listing, Row, row
-from swink.app.tui.visible import visible
+from swink.app.tui.screens.listscreen import ListRow, ListScreen, row
+from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.errors import AgentError
 from swink.system.oneline import shorten
 from swink.system.threads import in_thread
@@ -28,7 +28,7 @@ _PREVIEWED = 30
 """Files whose diffs are shown."""
 
 
-class Chosen(Struct, frozen=True):
+class RewindChoice(Struct, frozen=True):
     """A prompt to go back to before, and what of; files in `confirmed` even if somebody else changed them."""
 
     number: int
@@ -37,30 +37,30 @@ class Chosen(Struct, frozen=True):
     confirmed: tuple[str, ...] = ()
 
 
-class Rewind(Listing[Chosen | Literal["redo"] | None]):
+class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
     """Left with what was chosen, "redo", or None."""
 
     title_text = "rewind"
     hints = _PROMPTS
 
-    def __init__(self, look: Look, conversations: Conversations) -> None:
+    def __init__(self, look: Look, sessions: SessionSwitcher) -> None:
         super().__init__(look)
-        self._conversations = conversations
+        self._sessions = sessions
         self._number: int | None = None
         self._changes: Sequence[FileChange] = ()
-        self._options: dict[str, Chosen] = {}
+        self._options: dict[str, RewindChoice] = {}
 
-    async def rows(self, typed: str) -> Sequence[Row]:
+    async def rows(self, typed: str) -> Sequence[ListRow]:
         """The prompts, the last one at the end; or what to take back."""
         if self._number is not None:
             return self._choices(self._number)
         now = time.time()
         rows = [
             row(str(prompt.number), format_age(now - prompt.message.timestamp), prompt.text, self.look)
-            for prompt in self._conversations.prompts()
+            for prompt in self._sessions.prompts()
         ]
-        if await self._conversations.can_redo():
-            rows.append(Row(_REDO, Text("↷ redo: back to before the last rewind", self.look.accent)))
+        if await self._sessions.can_redo():
+            rows.append(ListRow(_REDO, Text("↷ redo: back to before the last rewind", self.look.accent)))
         return rows
 
     def first(self, ids: Sequence[str]) -> int | None:
@@ -68,23 +68,22 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
         return None if not ids else 0 if self._number is not None else len(ids) - 1
 
     async def preview(self, id: str) -> Text:
-        """The prompt, and what happens to files."""
         if id == _REDO:
             return Text(
                 "The conversation and the files are again as they were before the rewind.", self.look.text
             )
         number = self._options[id].number if id in self._options else int(id)
-        prompt = next(prompt for prompt in self._conversations.prompts() if prompt.number == number)
+        prompt = next(prompt for prompt in self._sessions.prompts() if prompt.number == number)
         text = Text().append(f"> {visible(shorten(prompt.text, 500))}", self.look.prompt).append("\n\n")
         try:
-            changes = await self._conversations.preview(number)
+            changes = await self._sessions.preview(number)
         except (AgentError, OSError) as error:
             return text.append(str(error), self.look.failed)
         if not changes:
             return text.append("No file that the tools changed since then is different now.", self.look.dim)
         text.append_text(changes_text(changes, self.look)).append("\n")
         shown = [change for change in changes if change.possible][:_PREVIEWED]
-        diffs = [(change.path, await self._conversations.diff(change)) for change in shown]
+        diffs = [(change.path, await self._sessions.diff(change)) for change in shown]
         return text.append_text(await in_thread(diffs_text, diffs, self.width, self.look))
 
     def take(self, id: str) -> None:
@@ -97,7 +96,6 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
             self.dismiss(self._options[id])
 
     def action_back(self) -> None:
-        """From the choice back to the prompts."""
         if self._number is None:
             super().action_back()
             return
@@ -108,7 +106,7 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
 
     async def _choose(self, number: int) -> None:
         try:
-            self._changes = await self._conversations.preview(number)
+            self._changes = await self._sessions.preview(number)
         except (AgentError, OSError):
             self._changes = ()
         self._number = number
@@ -116,24 +114,24 @@ class Rewind(Listing[Chosen | Literal["redo"] | None]):
         self.hint()
         self.refresh_rows(mark="both")
 
-    def _choices(self, number: int) -> list[Row]:
+    def _choices(self, number: int) -> list[ListRow]:
         free = [change for change in self._changes if not change.conflict]
         theirs = tuple([change.path for change in self._changes if change.conflict and change.possible])
-        options: dict[str, tuple[str, Chosen]] = {}
+        options: dict[str, tuple[str, RewindChoice]] = {}
         if free:
             files = _count(len(free))
-            options["both"] = f"conversation and {files}", Chosen(number, True, True)
-            options["chat"] = "conversation only", Chosen(number, True, False)
-            options["files"] = f"{files} only", Chosen(number, False, True)
+            options["both"] = f"conversation and {files}", RewindChoice(number, True, True)
+            options["chat"] = "conversation only", RewindChoice(number, True, False)
+            options["files"] = f"{files} only", RewindChoice(number, False, True)
         else:
-            options["both"] = "conversation", Chosen(number, True, False)
+            options["both"] = "conversation", RewindChoice(number, True, False)
         if theirs:
             files = f"{_count(len(free) + len(theirs))}, {len(theirs)} of them changed since"
-            options["all"] = f"conversation and {files}", Chosen(number, True, True, theirs)
-            options["all files"] = files, Chosen(number, False, True, theirs)
+            options["all"] = f"conversation and {files}", RewindChoice(number, True, True, theirs)
+            options["all files"] = files, RewindChoice(number, False, True, theirs)
         self._options = {id: chosen for id, (_, chosen) in options.items()}
         return [
-            Row(id, Text(text, self.look.warning if chosen.confirmed else self.look.text))
+            ListRow(id, Text(text, self.look.warning if chosen.confirmed else self.look.text))
             for id, (text, chosen) in options.items()
         ]
 

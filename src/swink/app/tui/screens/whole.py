@@ -41,43 +41,36 @@ class Whole(Screen[None]):
         self._count = 0
 
     def compose(self) -> ComposeResult:
-        """The conversation, and a line for the search."""
         yield TranscriptView(look=self._look, thinking="shown", usual="all")
         yield Input(placeholder="search", compact=True)
         yield Static(_KEYS, markup=False)
 
     def on_mount(self) -> None:
-        """Show everything, the end first."""
         self._view.begin(self._transcript.inside)
         self._update()
         self._view.focus()
         self.set_interval(_INTERVAL, self._update)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Look for it."""
         self._count = self._view.find(event.value)
         event.input.display = False
         self._view.focus()
         self._say(self._count)
 
     def action_search(self) -> None:
-        """Ask what to look for."""
         box = self.query_one(Input)
         box.display = True
         box.value = ""
         box.focus()
 
     def action_next(self, step: int) -> None:
-        """Go to the next place that has it."""
         if self._count:
             self._say(self._view.find_next(step))
 
     def action_scroll_page(self, step: int) -> None:
-        """A page up or down."""
         self._view.scroll_page(step)
 
     def action_leave(self) -> None:
-        """Leave the search, or the screen."""
         box = self.query_one(Input)
         if box.display:
             box.display = False

@@ -22,7 +22,7 @@ from swink.app.assistant.firstrun import (
     remember_key,
     remember_model,
 )
-from swink.app.tui.visible import visible
+from swink.app.tui.escaping import visible
 from swink.errors import AgentError
 from swink.models.keys.accounts import ACCOUNTS, ProviderAccount
 from swink.stream import StreamFn
@@ -68,7 +68,6 @@ class Wizard(ModalScreen[str | None]):
         self._busy = False
 
     def compose(self) -> ComposeResult:
-        """What is asked, a list or a field, what went wrong, the keys."""
         with Vertical() as box:
             box.border_title = "welcome" if self._account is None else "key"
             yield Static("", classes="said", id="said", markup=False)
@@ -78,7 +77,6 @@ class Wizard(ModalScreen[str | None]):
             yield Static("", classes="hints", id="hints", markup=False)
 
     def on_mount(self) -> None:
-        """Begin."""
         self._go(self._step)
 
     def action_back(self) -> None:
@@ -98,7 +96,6 @@ class Wizard(ModalScreen[str | None]):
                 self._go("begin")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Go where the choice leads."""
         chosen = event.option.id or ""
         match self._step, chosen:
             case "begin", "embedded":
@@ -120,7 +117,6 @@ class Wizard(ModalScreen[str | None]):
                 pass
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Check the key."""
         if not self._busy:
             self._checking = self.run_worker(self._check(event.value.strip()))
 

@@ -5,6 +5,6 @@ TerminalApp    such an app: what it does at its end, and what it may ask the ter
 Attention      tells a user who looks elsewhere that something waits
 """
 
-from swink.app.tui.terminal.app import TerminalApp as TerminalApp
-from swink.app.tui.terminal.app import run_app as run_app
 from swink.app.tui.terminal.attention import Attention as Attention
+from swink.app.tui.terminal.terminalapp import TerminalApp as TerminalApp
+from swink.app.tui.terminal.terminalapp import run_app as run_app

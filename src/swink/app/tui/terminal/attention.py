@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from swink.app.tui.terminal.clipboard import passed_through
+from swink.app.tui.terminal.sequences import passed_through
 from swink.system.oneline import shorten
 
 LONG = 10.0

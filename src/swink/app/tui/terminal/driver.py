@@ -25,12 +25,12 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.message import Message
 
-from swink.app.tui.terminal import modes
+from swink.app.tui.terminal import sequences
 from swink.app.tui.terminal.pastes import Pasted, PasteReader
 from swink.app.tui.terminal.tty import PATIENCE, Tty
 
 if TYPE_CHECKING:
-    from swink.app.tui.terminal.app import TerminalApp
+    from swink.app.tui.terminal.terminalapp import TerminalApp
 
 MOST_WAITING = 4_000_000
 """Characters that wait for a terminal that takes nothing; when there are more, all is drawn anew later."""
@@ -69,35 +69,32 @@ class Driver(LinuxDriver):
     # Modes
 
     def start_application_mode(self) -> None:
-        """Take the terminal."""
         tty = self._tty
         self._writer = Writer(tty, self._show_anew)
         self._is_on = True
-        self._guard.watcher.watch(tty.before, tty.during, modes.END)
+        self._guard.restorer.watch(tty.before, tty.during, sequences.END)
         signal.signal(signal.SIGWINCH, self._take_resize)
         tty.set(tty.during)
-        self.write(modes.BEGIN)
-        self.write(modes.TAKE_MOUSE if self._has_mouse else modes.RELEASE_MOUSE)
+        self.write(sequences.BEGIN)
+        self._claim_mouse()
         self._request_terminal_sync_mode_support()
         self._key_thread = threading.Thread(target=self._run_input_thread, name="textual-input", daemon=True)
         self._key_thread.start()
         self._tell_size()
 
     def stop_application_mode(self) -> None:
-        """Give it back."""
         if not self._is_on:
             return
         self.disable_input()
         self._is_on = False
         writer, self._writer = self._writer, None
-        is_done = writer is None or writer.end(modes.END)
+        is_done = writer is None or writer.end(sequences.END)
         self._tty.drop_input()
         self._tty.set(self._tty.before)
-        if is_done:  # else the watcher goes on trying when we are gone
-            self._guard.watcher.rest()
+        if is_done:  # else the restorer goes on trying when we are gone
+            self._guard.restorer.rest()
 
     def disable_input(self) -> None:
-        """Read no more keys."""
         thread, self._key_thread = self._key_thread, None
         if thread is not None:
             signal.signal(signal.SIGWINCH, signal.SIG_DFL)
@@ -108,7 +105,7 @@ class Driver(LinuxDriver):
     def resume_application_mode(self) -> None:
         """Take it again; a program that had it meanwhile may have died and left it in any state."""
         self._tty.remember()
-        self._tty.write(modes.RESET, PATIENCE)
+        self._tty.write(sequences.RESET, PATIENCE)
         self.start_application_mode()
         self._draw_anew()
 
@@ -121,10 +118,13 @@ class Driver(LinuxDriver):
         """Whether the mouse is ours; otherwise the terminal selects text with it."""
         return self._has_mouse
 
+    def _claim_mouse(self) -> None:
+        self.write(sequences.TAKE_MOUSE if self._has_mouse else sequences.RELEASE_MOUSE)
+
     def toggle_mouse(self) -> bool:
         """Release the mouse, or take it again; whether it is ours now."""
         self._has_mouse = not self._has_mouse
-        self.write(modes.TAKE_MOUSE if self._has_mouse else modes.RELEASE_MOUSE)
+        self._claim_mouse()
         return self._has_mouse
 
     # Stop and continue
@@ -173,8 +173,8 @@ class Driver(LinuxDriver):
             self._writer.write(data)
 
     def _show_anew(self) -> None:
-        self.write(modes.SHOW)
-        self.write(modes.TAKE_MOUSE if self._has_mouse else modes.RELEASE_MOUSE)
+        self.write(sequences.SHOW)
+        self._claim_mouse()
         self._draw_anew()
 
     def _draw_anew(self) -> None:
@@ -274,7 +274,6 @@ class Writer:
         self._thread.start()
 
     def write(self, data: str) -> None:
-        """Write it soon."""
         with self._changed:
             if self._size > MOST_WAITING:
                 self._waiting.clear()

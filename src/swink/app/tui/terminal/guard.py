@@ -4,7 +4,7 @@ quit, exception             the driver stops, and everything is as it was
 SIGINT, SIGTERM, SIGHUP     the run is aborted and saved first; a second one leaves at once
 the terminal is gone        like SIGHUP
 the event loop is stuck     Ctrl+C a few times leaves at once
-SIGKILL, a crash in C       the watcher restores the terminal
+SIGKILL, a crash in C       the restorer restores the terminal
 """
 
 import asyncio
@@ -12,22 +12,22 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
+from swink.app.tui.terminal.restore import Restorer
 from swink.app.tui.terminal.streams import Streams
 from swink.app.tui.terminal.tty import Tty
-from swink.app.tui.terminal.watcher import Watcher
 from swink.system import startup
 from swink.system.interrupts import Interruption
 
 _HANDLED = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 
 
-class Guard:
+class TerminalGuard:
     """What a program holds while it has the terminal."""
 
     def __init__(self, resume: Callable[[], str | None]) -> None:
         self._resume = resume
         self.tty = Tty(0)
-        self.watcher = Watcher(self.tty.fd)
+        self.restorer = Restorer(self.tty.fd)
         self.streams = Streams()
         self.interruption: Interruption | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -38,10 +38,9 @@ class Guard:
         startup.last_words = self._last_words
 
     def give_back(self) -> None:
-        """The terminal is the shell's."""
         startup.last_words = None
         self.streams.give_back()
-        self.watcher.end()
+        self.restorer.end()
         self.tty.close()
         for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)
@@ -63,6 +62,6 @@ class Guard:
 
     def _last_words(self) -> None:
         if self.tty.restore():
-            self.watcher.rest()
+            self.restorer.rest()
             if command := self._resume():
                 self.tty.write(f"swink: to go on: {command}\n", 0.2)

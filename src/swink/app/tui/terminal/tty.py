@@ -11,7 +11,7 @@ import tty as settings
 from contextlib import suppress
 from typing import Any
 
-from swink.app.tui.terminal.modes import END
+from swink.app.tui.terminal.sequences import END
 
 PATIENCE = 2.0
 """Seconds to wait for a terminal that takes nothing, when something has to be restored."""
@@ -66,7 +66,6 @@ class Tty:
                 self.before = now
 
     def set(self, attributes: list[Any]) -> None:
-        """Change the settings at once."""
         with suppress(termios.error):
             termios.tcsetattr(self.fd, termios.TCSANOW, attributes)
 
@@ -102,5 +101,4 @@ class Tty:
         return is_done
 
     def close(self) -> None:
-        """It is used no more."""
         os.close(self.fd)

@@ -1,6 +1,6 @@
 """The conversation on the screen.
 
-Changes ─→ TranscriptView ─→ Roll (blocks, heights, window) ─→ Painter ─→ strips
+Changes ─→ TranscriptView ─→ LineWindow (blocks, heights, window) ─→ Painter ─→ strips
 """
 
 from swink.app.tui.view.actions import ConversationActions

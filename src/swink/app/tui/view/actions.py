@@ -24,7 +24,6 @@ class ConversationActions:
     """Actions of an app with a conversation (`view`) and a list of tasks (`todo`)."""
 
     def action_toggle_fold(self: _Stage) -> None:
-        """Open or fold a call."""
         self.view.toggle_fold()
 
     def action_select_block(self: _Stage, step: int) -> None:
@@ -34,17 +33,13 @@ class ConversationActions:
         self.view.select_block(step)
 
     def action_toggle_thoughts(self: _Stage) -> None:
-        """Show more or less of what the model thinks."""
         self.view.cycle_thoughts()
 
     def action_scroll_page(self: _Stage, step: int) -> None:
-        """A page up or down."""
         self.view.scroll_page(step)
 
     def action_scroll_to_end(self: _Stage) -> None:
-        """To the end, and follow it."""
         self.view.scroll_to_end()
 
     def action_toggle_todo(self: _Stage) -> None:
-        """Show or hide the list of tasks."""
         self.todo.is_wanted = not self.todo.is_wanted

@@ -22,7 +22,7 @@ _NEAR = 20
 
 
 class Source(Protocol):
-    """Whose lines are copied."""
+    """The blocks of a conversation and their painted lines, of which some are copied."""
 
     blocks: list[Block]
 

@@ -30,11 +30,9 @@ class Heights:
 
     @property
     def total(self) -> int:
-        """The lines of all blocks."""
         return self.before(len(self._heights))
 
     def append(self, height: int) -> None:
-        """Add a block at the end."""
         node = len(self._sums)
         start = node - (node & -node)
         total = height
@@ -51,7 +49,6 @@ class Heights:
         del self._sums[length + 1 :]
 
     def before(self, place: int) -> int:
-        """The lines of the blocks before a place."""
         total = 0
         while place:
             total += self._sums[place]

@@ -7,8 +7,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from swink.app.tui.escaping import breaks, chops
 from swink.app.tui.look import Look
-from swink.app.tui.visible import breaks, chops
 
 Words = tuple[str, Style]
 """Some text in a style."""
@@ -23,18 +23,17 @@ class Painted:
 
     __slots__ = ("spans", "strips", "text")
 
-    def __init__(self, strips: list[Strip], text: str, spans: "list[Span | None]") -> None:
+    def __init__(self, strips: list[Strip], text: str, spans: "list[TextSpan | None]") -> None:
         self.strips = strips
         self.text = text
         self.spans = spans
         """Of each line, what it shows; of one that is no text (a rule, a label), nothing."""
 
     def end(self, lines: int) -> "Painted":
-        """Its last lines."""
         return Painted(self.strips[-lines:], self.text, self.spans[-lines:])
 
 
-class Span:
+class TextSpan:
     """What a line shows: `text[start:end]` after its gutter; if it `is_loose`, its words are in there."""
 
     __slots__ = ("end", "gutter", "is_loose", "start")
@@ -53,17 +52,15 @@ class Canvas:
         self.width = width
         self.look = look
         self.strips: list[Strip] = []
-        self._spans: list[Span | None] = []
+        self._spans: list[TextSpan | None] = []
         self._texts: list[str] = []
         self._length = 0
 
     @property
     def painted(self) -> Painted:
-        """The result."""
         return Painted(self.strips, "\n".join(self._texts), self._spans)
 
     def gap(self) -> None:
-        """A blank line."""
         self._add([], None)
 
     def line(self, words: Sequence[Words], *, copied: str = "", fill: Style | None = None) -> None:
@@ -93,7 +90,7 @@ class Canvas:
         base = self._length
         for number, (start, end) in enumerate(rows[: len(rows) - hidden]):
             mark = first if first is not None and not number else gutter
-            span = Span(len(mark[0]), base + start, base + end)
+            span = TextSpan(len(mark[0]), base + start, base + end)
             self._add([mark, (text[start:end], style)], span, fill)
         self._keep(text)
         if hidden or cut > 0:
@@ -109,7 +106,7 @@ class Canvas:
         known: tuple[Sequence[Strip], Sequence[Strip]] = ((), ()),
     ) -> list[Strip]:
         """Lines that another painted, each after a gutter; those `known` need not be put together again."""
-        span = Span(len(gutter[0]), self._length, self._length + len(text), is_loose=True)
+        span = TextSpan(len(gutter[0]), self._length, self._length + len(text), is_loose=True)
         mark = Segment(*gutter)
         given, became = known
         placed = [
@@ -126,15 +123,15 @@ class Canvas:
     def inset(self, painted: Painted, gutter: Words) -> None:
         """What was painted on a narrower canvas, every line of it after a gutter."""
         base, size = self._length, len(gutter[0])
-        moved: dict[Span | None, Span | None] = {None: None}
+        moved: dict[TextSpan | None, TextSpan | None] = {None: None}
         for strip, span in zip(painted.strips, painted.spans, strict=True):
             if span is not None and span not in moved:
-                moved[span] = Span(size + span.gutter, base + span.start, base + span.end, span.is_loose)
+                moved[span] = TextSpan(size + span.gutter, base + span.start, base + span.end, span.is_loose)
             self._put(Strip([Segment(*gutter), *strip]).adjust_cell_length(self.width), moved[span])
         self._keep(painted.text)
 
-    def _remember(self, copied: str, gutter: int) -> Span:
-        span = Span(gutter, self._length, self._length + len(copied), is_loose=True)
+    def _remember(self, copied: str, gutter: int) -> TextSpan:
+        span = TextSpan(gutter, self._length, self._length + len(copied), is_loose=True)
         self._keep(copied)
         return span
 
@@ -142,7 +139,7 @@ class Canvas:
         self._texts.append(text)
         self._length += len(text) + 1
 
-    def _add(self, words: Sequence[Words], span: Span | None, fill: Style | None = None) -> None:
+    def _add(self, words: Sequence[Words], span: TextSpan | None, fill: Style | None = None) -> None:
         used = 0
         segments: list[Segment] = []
         for text, style in words:
@@ -157,7 +154,7 @@ class Canvas:
             segments.append(Segment(" " * (self.width - used), fill))
         self._put(Strip(segments, self.width), span)
 
-    def _put(self, strip: Strip, span: Span | None) -> None:
+    def _put(self, strip: Strip, span: TextSpan | None) -> None:
         self.strips.append(strip)
         self._spans.append(span)
 

@@ -16,13 +16,13 @@ from textual.strip import Strip
 
 from swink.app.assistant.shell import told_command
 from swink.app.tui.editor.attaching import attached_name
+from swink.app.tui.escaping import printed, visible
 from swink.app.tui.look import Look
 from swink.app.tui.markdown import StreamedMarkdown, paint_markdown
-from swink.app.tui.view.calls import Moment, image_label, paint_call
+from swink.app.tui.view.callpainter import Moment, image_label, paint_call
 from swink.app.tui.view.folds import OWN, Fold
-from swink.app.tui.view.notices import paint_notice
+from swink.app.tui.view.noticepainter import paint_notice
 from swink.app.tui.view.painted import MARGIN, Canvas, Painted, Words
-from swink.app.tui.visible import printed, visible
 from swink.events.transcript import (
     Block,
     NoticeBlock,
@@ -62,7 +62,7 @@ class Setting(Struct, frozen=True):
     """Whether nothing is left out."""
 
 
-class Case(Struct, frozen=True):
+class BlockState(Struct, frozen=True):
     """What one block is painted by."""
 
     fold: Fold = "line"
@@ -125,10 +125,9 @@ class Painter:
         self._streams: dict[str, _Stream] = {}
         self._inner: dict[tuple[str, str], Painter] = {}
         """Of the agents inside of calls, by the ids of these and their own names."""
-        self._kept: dict[str, tuple[Block, Case, Painted]] = {}
+        self._kept: dict[str, tuple[Block, BlockState, Painted]] = {}
 
-    def paint(self, block: Block, case: Case, moment: Moment) -> Painted:
-        """The lines of a block."""
+    def paint(self, block: Block, case: BlockState, moment: Moment) -> Painted:
         setting = self.setting
         canvas = Canvas(setting.width, setting.look)
         for _ in range(case.gap):
@@ -154,7 +153,7 @@ class Painter:
         """A reply is complete, or gone."""
         self._streams.pop(id, None)
 
-    def _paint_reply(self, canvas: Canvas, block: ReplyBlock, case: Case) -> None:
+    def _paint_reply(self, canvas: Canvas, block: ReplyBlock, case: BlockState) -> None:
         look = canvas.look
         gutter = ("▎ ", look.plan) if case.is_plan else (" " * MARGIN, look.text)
         if case.is_plan:
@@ -195,14 +194,14 @@ class Painter:
         In brief it is what happened: no prompts, and of replies their ends.
         """
         before: Block | None = None
-        kept: dict[str, tuple[Block, Case, Painted]] = {}
+        kept: dict[str, tuple[Block, BlockState, Painted]] = {}
         fold: Fold = "all" if self.setting.is_whole else "line"
         for block in blocks:
             if is_hidden(block, before, self.setting.thinking) or (
                 is_brief and isinstance(block, PromptBlock)
             ):
                 continue
-            case = Case(fold, gap=0 if is_brief else gap_between(before, block))
+            case = BlockState(fold, gap=0 if is_brief else gap_between(before, block))
             known = self._kept.get(block.id)
             is_same = known is not None and known[0] is block and known[1] == case
             painted = known[2] if known is not None and is_same else self.paint(block, case, moment)

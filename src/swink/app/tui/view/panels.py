@@ -9,10 +9,10 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from swink.app.tui.escaping import visible
 from swink.app.tui.look import LOOKS, Look
-from swink.app.tui.view.calls import FRAME, Moment, last_line, one_line, seconds_of
+from swink.app.tui.view.callpainter import FRAME, Moment, last_line, one_line, seconds_of
 from swink.app.tui.view.painted import Words
-from swink.app.tui.visible import visible
 from swink.events.transcript import Changes, ToolBlock
 
 _MOST_CALLS = 4
@@ -21,10 +21,10 @@ _PATIENCE = 0.7
 """Seconds that a call runs before it is worth a line: most end sooner, and a panel that flashes is worse."""
 
 
-class Panel(Widget):
+class LinesPanel(Widget):
     """Lines of words; it is as high as it has lines, and with none it is not there."""
 
-    DEFAULT_CSS = "Panel { height: auto; display: none; padding: 0 0 0 0; background: $surface; }"
+    DEFAULT_CSS = "LinesPanel { height: auto; display: none; padding: 0 0 0 0; background: $surface; }"
 
     def __init__(self, look: Look = LOOKS["dark"]) -> None:
         super().__init__()
@@ -33,7 +33,6 @@ class Panel(Widget):
 
     @property
     def look(self) -> Look:
-        """Its styles."""
         return self._look
 
     @look.setter
@@ -42,11 +41,9 @@ class Panel(Widget):
         self.show()
 
     def lines(self) -> list[list[Words]]:
-        """What it shows now."""
         return []
 
     def show(self) -> None:
-        """Show what there is to show."""
         was, self._words = self._words, self.lines()
         if len(self._words) != len(was):
             self.styles.height = len(self._words)
@@ -55,7 +52,6 @@ class Panel(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
         width = self.size.width
         used = 0
         segments: list[Segment] = []
@@ -69,7 +65,7 @@ class Panel(Widget):
         return Strip(segments).adjust_cell_length(width).apply_style(self.rich_style)
 
 
-class ActiveTools(Panel):
+class ActiveTools(LinesPanel):
     """The calls that run: what, for how long, and the last thing that each printed."""
 
     def __init__(self, clock: Callable[[], float], look: Look = LOOKS["dark"]) -> None:
@@ -79,7 +75,6 @@ class ActiveTools(Panel):
         self._timer: Timer | None = None
 
     def take(self, running: Sequence[ToolBlock]) -> None:
-        """These run now."""
         self._blocks = running
         if running and self._timer is None:
             self._timer = self.set_interval(FRAME, self.show)
@@ -89,7 +84,6 @@ class ActiveTools(Panel):
         self.show()
 
     def lines(self) -> list[list[Words]]:
-        """A line for each call, as many as there is room for."""
         moment, look = Moment(self._clock()), self._look
         lines: list[list[Words]] = []
         calls = [
@@ -114,7 +108,7 @@ class ActiveTools(Panel):
         return lines
 
 
-class TodoPanel(Panel):
+class TodoPanel(LinesPanel):
     """The agent's list of tasks, as its last `todo` call left it."""
 
     def __init__(self, look: Look = LOOKS["dark"]) -> None:
@@ -133,7 +127,6 @@ class TodoPanel(Panel):
         self.show()
 
     def begin(self) -> None:
-        """Another conversation."""
         self._tasks = []
         self.show()
 
@@ -146,7 +139,6 @@ class TodoPanel(Panel):
                 self.show()
 
     def lines(self) -> list[list[Words]]:
-        """The tasks around the one that is being done."""
         look = self._look
         left = [mark for mark, _ in self._tasks if mark != "[x]"]
         if not self._is_wanted or not left:

@@ -17,12 +17,12 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from swink.app.tui.look import LOOKS, Look
-from swink.app.tui.view.calls import FRAME
+from swink.app.tui.view.callpainter import FRAME
 from swink.app.tui.view.copying import copied
 from swink.app.tui.view.folds import Fold, Folds
+from swink.app.tui.view.linewindow import LineWindow, Shown
 from swink.app.tui.view.painters import Inside, Setting, Thinking, nothing_inside
-from swink.app.tui.view.roll import Roll, Shown
-from swink.app.tui.view.search import Search, marked, styled
+from swink.app.tui.view.textsearch import TextSearch, marked, styled
 from swink.events.transcript import Changes, PromptBlock, ThinkingBlock, ToolBlock
 from swink.events.transcript.blockkinds import Block
 
@@ -57,7 +57,7 @@ class TranscriptView(ScrollView, can_focus=True):
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
-        self._roll = Roll(
+        self._lines = LineWindow(
             Setting(80, look, thinking, is_whole=usual == "all"), Folds(clock, usual=usual), clock
         )
         self._window = Size(0, 0)
@@ -66,60 +66,55 @@ class TranscriptView(ScrollView, can_focus=True):
         self._hint = ""
         self._is_placing = False
         self._timer: Timer | None = None
-        self._search = Search(self._roll, "")
+        self._search = TextSearch(self._lines, "")
 
     # What is shown
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks it shows."""
-        return self._roll.blocks
+        return self._lines.blocks
 
     @property
     def is_following(self) -> bool:
-        """Whether it stays at the end."""
-        return self._roll.is_following
+        return self._lines.is_following
 
     @property
     def running(self) -> list[ToolBlock]:
-        """The calls that run, the oldest first."""
-        return self._roll.running
+        return self._lines.running
 
     @property
     def look(self) -> Look:
-        """Its styles."""
-        return self._roll.setting.look
+        return self._lines.setting.look
 
     @look.setter
     def look(self, look: Look) -> None:
-        self._set(replace(self._roll.setting, look=look))
+        self._set(replace(self._lines.setting, look=look))
 
     @property
     def thinking(self) -> Thinking:
         """Whether thoughts are hidden, one line each, or shown."""
-        return self._roll.setting.thinking
+        return self._lines.setting.thinking
 
     @thinking.setter
     def thinking(self, thinking: Thinking) -> None:
-        self._set(replace(self._roll.setting, thinking=thinking))
+        self._set(replace(self._lines.setting, thinking=thinking))
 
     @property
     def plan(self) -> bool:
         """Whether the replies that come are plans."""
-        return self._roll.is_planning
+        return self._lines.is_planning
 
     @plan.setter
     def plan(self, is_plan: bool) -> None:
-        self._roll.is_planning = is_plan
+        self._lines.is_planning = is_plan
 
     def begin(self, inside: Inside = nothing_inside) -> None:
         """Another conversation; `inside` gives the agents that a call runs (`Transcript.inside`)."""
-        self._roll.begin(inside)
+        self._lines.begin(inside)
         self.update_lines()
 
     def take(self, changes: Changes) -> None:
-        """Show what changed."""
-        self._roll.take(changes)
+        self._lines.take(changes)
         self.update_lines()
 
     def update_lines(self) -> None:
@@ -128,8 +123,8 @@ class TranscriptView(ScrollView, can_focus=True):
             return
         self._watch_time()
         was, hint = self._shown, self._hint
-        self._shown = self._roll.window()
-        unseen = self._roll.unseen
+        self._shown = self._lines.window()
+        unseen = self._lines.unseen
         self._hint = f" ↓ {unseen:,} new line{'' if unseen == 1 else 's'} · End " if unseen else ""
         self._place()
         self._refresh_changed(was, hint)
@@ -138,7 +133,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def find(self, text: str) -> int:
         """Mark a text wherever it is shown, and go to the last block that has it; how many there are."""
-        self._search = Search(self._roll, text)
+        self._search = TextSearch(self._lines, text)
         return self.find_next(0) and len(self._search.places)
 
     def find_next(self, step: int) -> int:
@@ -151,16 +146,15 @@ class TranscriptView(ScrollView, can_focus=True):
     # Scrolling
 
     def on_resize(self, event: events.Resize) -> None:
-        """Break lines at another width."""
         self._window = self.scrollable_content_region.size
-        self._roll.height = self._window.height
-        self._set(replace(self._roll.setting, width=max(20, self._window.width)))
+        self._lines.height = self._window.height
+        self._set(replace(self._lines.setting, width=max(20, self._window.width)))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The user scrolled, unless it was this view itself that put its lines."""
         if self._is_placing:
             return
-        self._roll.move_to(round(new_value))
+        self._lines.move_to(round(new_value))
         self.update_lines()
 
     def scroll_to(self, x: float | None = None, y: float | None = None, **options: object) -> None:
@@ -168,30 +162,25 @@ class TranscriptView(ScrollView, can_focus=True):
         super().scroll_to(x, y, animate=False)
 
     def scroll_to_end(self) -> None:
-        """Go to the end and follow it."""
-        self._roll.follow()
+        self._lines.follow()
         self.update_lines()
 
     def scroll_page(self, step: int) -> None:
         """Scroll by a page, of which two lines stay."""
-        self._roll.move_to(self._roll.top + step * max(1, self._window.height - 2))
+        self._lines.move_to(self._lines.top + step * max(1, self._window.height - 2))
         self.update_lines()
 
     def action_page_up(self) -> None:
-        """A page up."""
         self.scroll_page(-1)
 
     def action_page_down(self) -> None:
-        """A page down."""
         self.scroll_page(1)
 
     def action_scroll_end(self) -> None:
-        """Go to the end and follow it."""
         self.scroll_to_end()
 
     def action_scroll_home(self) -> None:
-        """Go to the beginning."""
-        self._roll.move_to(0)
+        self._lines.move_to(0)
         self.update_lines()
 
     def focus_on_click(self) -> bool:
@@ -211,11 +200,11 @@ class TranscriptView(ScrollView, can_focus=True):
         """Tell Textual how long everything is and where we are, without a layout of the screen."""
         self._is_placing = True
         try:
-            size = Size(self._window.width, self._roll.total)
+            size = Size(self._window.width, self._lines.total)
             if size != self.virtual_size:
                 self.virtual_size = size
                 self._scroll_update(size)
-            top = self._roll.top
+            top = self._lines.top
             self.scroll_target_y = top
             self.scroll_y = top
             self.vertical_scrollbar.position = top
@@ -238,7 +227,6 @@ class TranscriptView(ScrollView, can_focus=True):
     # Lines
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
         width = self._window.width
         if y >= len(self._shown):
             return Strip.blank(width, self.rich_style)
@@ -271,19 +259,17 @@ class TranscriptView(ScrollView, can_focus=True):
         return Strip.join([strip.crop(0, left), Strip([Segment(hint, style), Segment(" ")])])
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Show what is selected."""
         self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The source of what is selected: no gutters, and no breaks but those of the text."""
         start = None if selection.start is None else (*divmod(selection.start.y, _LINES), selection.start.x)
         end = None if selection.end is None else (*divmod(selection.end.y, _LINES), selection.end.x)
-        return copied(self._roll, start, end), "\n"
+        return copied(self._lines, start, end), "\n"
 
     # Calls
 
     def on_click(self, event: events.Click) -> None:
-        """Open or fold what was clicked."""
         if self._hint and event.y == self._window.height - 1:
             self.action_scroll_end()
             return
@@ -298,7 +284,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def toggle_fold(self) -> None:
         """F2: open or fold the selected call, or else the last one on the screen."""
-        place = self._roll.selected
+        place = self._lines.selected
         if place is None:
             place = self._last_call()
         if place is not None:
@@ -306,13 +292,13 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def select_block(self, step: int) -> None:
         """Shift+← and →: select the call before or after; after the last one none is selected."""
-        selected = self._roll.selected
-        found = self._last_call() if selected is None else self._roll.next_call(selected, step)
+        selected = self._lines.selected
+        found = self._last_call() if selected is None else self._lines.next_call(selected, step)
         if found is not None:
-            self._roll.selected = found
-            self._roll.reveal(found)
+            self._lines.selected = found
+            self._lines.reveal(found)
         elif step > 0:
-            self._roll.selected = None
+            self._lines.selected = None
         self.update_lines()
 
     def cycle_thoughts(self) -> Thinking:
@@ -323,17 +309,17 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def _last_call(self) -> int | None:
         """The last call on the screen, or else the one before."""
-        return self._roll.next_call(self._shown[-1].place + 1 if self._shown else len(self.blocks), -1)
+        return self._lines.next_call(self._shown[-1].place + 1 if self._shown else len(self.blocks), -1)
 
     def _toggle(self, place: int) -> None:
-        self._roll.toggle(place)
+        self._lines.toggle(place)
         self.update_lines()
 
     # Time
 
     def _watch_time(self) -> None:
         """A timer runs only while something on the screen moves."""
-        if self._roll.is_moving:
+        if self._lines.is_moving:
             if self._timer is None:
                 self._timer = self.set_interval(FRAME, self._tick)
         elif self._timer is not None:
@@ -341,11 +327,11 @@ class TranscriptView(ScrollView, can_focus=True):
             self._timer = None
 
     def _tick(self) -> None:
-        self._roll.fold_due()
+        self._lines.fold_due()
         self.update_lines()
 
     def _set(self, setting: Setting) -> None:
-        self._roll.setting = setting
+        self._lines.setting = setting
         self.update_lines()
 
 

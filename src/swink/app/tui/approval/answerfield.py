@@ -1,0 +1,58 @@
+"""A field for a few words or lines in a panel: Enter takes what is written, Esc leaves it."""
+
+from textual import events
+from textual.message import Message
+from textual.widgets import TextArea
+
+
+class AnswerField(TextArea):
+    """What a person writes instead of pressing a letter."""
+
+    DEFAULT_CSS = """
+    AnswerField { height: auto; max-height: 10; min-height: 1; border: none; padding: 0; display: none;
+        background: $background; }
+    """
+
+    class Accepted(Message):
+        """Enter was pressed."""
+
+        def __init__(self, text: str) -> None:
+            self.text = text
+            super().__init__()
+
+    class Left(Message):
+        """Esc was pressed."""
+
+    class Turned(Message):
+        """Tab was pressed: the other meaning of what is written."""
+
+    def __init__(self) -> None:
+        super().__init__(soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=True)
+
+    def open(self, text: str, placeholder: str = "") -> None:
+        """Show it with a text to edit, and take the focus."""
+        self.text = text
+        self.placeholder = placeholder
+        self.display = True
+        self.move_cursor(self.document.end)
+        self.focus()
+
+    def close(self) -> None:
+        self.display = False
+        self.text = ""
+
+    async def _on_key(self, event: events.Key) -> None:
+        match event.key:
+            case "enter":
+                self.post_message(self.Accepted(self.text))
+            case "escape":
+                self.post_message(self.Left())
+            case "tab":
+                self.post_message(self.Turned())
+            case "shift+enter" | "alt+enter" | "ctrl+j":
+                self.insert("\n")
+            case _:
+                await super()._on_key(event)
+                return
+        event.stop()
+        event.prevent_default()

@@ -1,0 +1,286 @@
+"""The panel that asks about a tool call, below the conversation and above the editor, never in the way.
+
+choose → y, a, n: answered            Esc: back to the editor, the question stays
+       → p, e, r: a field             Enter: answered    Esc: back
+       → d: review, hunk by hunk      y, n, e, Enter     Esc: back
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from swink.app.assistant.pending import Always, ByRule, Once, Question, Refuse, Reply
+from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.reviewing import Review
+from swink.app.assistant.rulebook import Scope
+from swink.app.assistant.rules import SEPARATOR, parse_rule
+from swink.app.tui.approval.answerfield import AnswerField
+from swink.app.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
+from swink.app.tui.approval.answers import KeyGuard, choices, editable, edited, first_choice
+from swink.app.tui.approval.askingpanel import AskingPanel
+from swink.app.tui.approval.callview import CallView, Row, rows_of
+from swink.app.tui.diffpainter import paint_diff, paint_hunk
+from swink.errors import MisuseError
+from swink.system.threads import in_thread
+
+Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk"]
+
+_LONG = 100_000
+"""Characters of a call up to which it is laid out at once."""
+_SCOPES: dict[Scope, str] = {"project": "in this project", "user": "everywhere"}
+
+
+class ApprovalPanel(AskingPanel):
+    """Shows the first call that waits; its keys answer for it."""
+
+    def __init__(self, permissions: Permissions, *, guard: KeyGuard | None = None) -> None:
+        super().__init__(guard)
+        self.permissions = permissions
+        self.question: Question | None = None
+        self.stage: Stage = "choose"
+        self._marked = "y"
+        self._raw = False
+        self._trouble = ""
+        self._scope: Scope = "project"
+        self._review: Review | None = None
+        self._hunk = 0
+
+    @property
+    def is_asking(self) -> bool:
+        return self.question is not None
+
+    def update_questions(self, *, editor_is_blank: bool = True) -> None:
+        waiting = self.permissions.waiting
+        if not waiting:
+            if self.question is not None:
+                self.question = self._review = None
+                self.close()
+            return
+        if waiting[0] is not self.question:
+            self._begin(waiting[0])
+        self._show_title()
+        self.take_focus_if(editor_is_blank)
+
+    # One question
+
+    def _begin(self, question: Question) -> None:
+        self.question = question
+        self.stage, self._raw, self._trouble, self._review = "choose", False, "", None
+        self._marked, self._scope = first_choice(question), "project"
+        self.open()
+
+    def _answer(self, reply: Reply) -> None:
+        question = self.question
+        if question is not None:
+            self.permissions.questions.answer(question, reply)
+            waiting = self.permissions.waiting
+            if waiting:
+                self._begin(waiting[0])
+                self.focus()
+            else:
+                self.question = self._review = None
+                self.close()
+
+    def _show_title(self) -> None:
+        question, count = self.question, len(self.permissions.waiting)
+        if question is None:
+            return
+        more = f" · 1 of {count}" if count > 1 else ""
+        ends = " · this may destroy something" if question.is_destructive else ""
+        self.show_title(f"Run {question.request.name}?{ends}{more}", self._hint())
+
+    def _hint(self) -> str:
+        match self.stage:
+            case "choose":
+                return "Enter takes the marked answer · Esc back to the editor"
+            case "reason":
+                return "Enter refuses · Esc back"
+            case "rule":
+                here, there = _SCOPES[self._scope], _SCOPES[_other(self._scope)]
+                return f"Enter allows and saves it {here} · Tab: {there} · Esc back"
+            case "edit":
+                return "Enter runs it so · Ctrl+J new line · Esc back"
+            case "review":
+                return "← → other parts · Esc back"
+            case "hunk":
+                return "Enter takes these lines · Ctrl+J new line · Esc back"
+
+    # Keys
+
+    def take_key(self, key: str) -> bool:
+        return self._review_key(key) if self._review is not None else self._choose_key(key)
+
+    def _choose_key(self, key: str) -> bool:
+        question = self.question
+        assert question is not None
+        offered = choices(question)
+        keys = [choice.key for choice in offered]
+        match key:
+            case "up" | "down" | "k" | "j":
+                step = 1 if key in ("down", "j") else -1
+                self._marked = keys[(keys.index(self._marked) + step) % len(keys)]
+                self.show_answers()
+            case "enter":
+                return self._choose_key(self._marked)
+            case "escape":
+                self.post_message(self.Leave())
+            case "y":
+                self._answer(Once())
+            case "a":
+                self._answer(Always())
+            case "n":
+                self._answer(Refuse())
+            case "r":
+                self._write("reason", "", "why not, for the model")
+            case "e":
+                self._write("edit", editable(question.request))
+            case "p" if question.suggested:
+                self._write("rule", SEPARATOR.join(map(str, question.suggested)))
+            case "d" if question.preview is not None and question.preview.can_review:
+                self._review, self._hunk, self.stage = Review(question.preview), 0, "review"
+                self.lay_out()
+            case "d" if question.preview is not None:
+                self._raw = not self._raw
+                self.lay_out()
+            case _:
+                return False
+        return True
+
+    def _review_key(self, key: str) -> bool:
+        review = self._review
+        assert review is not None
+        last = len(review.verdicts) - 1
+        match key:
+            case "y" | "n":
+                review.verdicts[self._hunk] = key == "y"
+                self._hunk = review.next_open if review.next_open is not None else self._hunk
+            case "e":
+                self._write("hunk", review.proposed(self._hunk))
+                return True
+            case "right" | "down" | "j":
+                self._hunk = min(self._hunk + 1, last)
+            case "left" | "up" | "k":
+                self._hunk = max(self._hunk - 1, 0)
+            case "enter" if review.is_complete:
+                assert self.question is not None
+                self._answer(review.reply(self.question.request.name, self.question.request.arguments))
+                return True
+            case "enter":
+                self._trouble = "some parts have no answer yet: y takes a part, n leaves it out"
+                self._hunk = review.next_open or 0
+            case "escape":
+                self._review, self.stage = None, "choose"
+            case _:
+                return False
+        self.lay_out()
+        return True
+
+    # The field
+
+    def _write(self, stage: Stage, text: str, placeholder: str = "") -> None:
+        self.stage, self._trouble = stage, ""
+        self.query_one(AnswerField).open(text, placeholder)
+        self.show_answers()
+
+    def on_answer_field_left(self, event: AnswerField.Left) -> None:
+        event.stop()
+        self._back()
+
+    def on_answer_field_turned(self, event: AnswerField.Turned) -> None:
+        event.stop()
+        if self.stage == "rule":
+            self._scope = _other(self._scope)
+            self._show_title()
+
+    def on_answer_field_accepted(self, event: AnswerField.Accepted) -> None:
+        event.stop()
+        question = self.question
+        if question is None:
+            return
+        try:
+            match self.stage:
+                case "reason":
+                    self._answer(Refuse(event.text.strip()))
+                case "rule":
+                    rules = tuple(parse_rule(part) for part in event.text.split(SEPARATOR) if part.strip())
+                    self._answer(ByRule(rules, self._scope) if rules else Once())
+                case "edit":
+                    self._answer(edited(question.request, event.text))
+                case "hunk" if self._review is not None:
+                    self._review.verdicts[self._hunk] = event.text
+                    self._hunk = self._review.next_open if self._review.next_open is not None else self._hunk
+                    self._back()
+                case _:
+                    self._back()
+        except (MisuseError, ValueError) as error:
+            self._trouble = str(error)
+            self.show_answers()
+
+    def _back(self) -> None:
+        self.stage = "review" if self.stage == "hunk" else "choose"
+        self._trouble = ""
+        self.query_one(AnswerField).close()
+        self.focus()
+        self.lay_out(keep=True)
+
+    # What is shown
+
+    def lay_out(self, *, keep: bool = False) -> None:
+        """Show the call; a long one is laid out beside the event loop."""
+        question = self.question
+        if question is None:
+            return
+        width = self.width
+        size = sum(len(value) for value in question.request.shown.values() if isinstance(value, str))
+        self.show_answers()
+        self.is_laid_out = size <= _LONG
+        if self.is_laid_out:
+            self.query_one(CallView).show(self._rows(width), self._room, keep=keep)
+        else:
+            self.guard.hide()  # nobody answers what they cannot see
+            self.query_one(CallView).show([(("this call is long; a moment …", "notice"),)], self._room)
+            self.run_worker(self._lay_out_long(question, width), exclusive=True, group="lay out")
+
+    async def _lay_out_long(self, question: Question, width: int) -> None:
+        rows = await in_thread(self._rows, width)
+        if question is self.question:
+            self.query_one(CallView).show(rows, self._room)
+            self.show_answers()
+            self.is_laid_out = True
+            self.call_after_refresh(self.appear)
+
+    def _rows(self, width: int) -> Sequence[Row]:
+        question, review = self.question, self._review
+        if question is None:
+            return ()
+        if review is not None:
+            return list(
+                paint_hunk(review.diff.hunks[self._hunk], width - 1, self.look, path=review.diff.path)
+            )
+        rows: list[Row] = list(rows_of(question, width - 1, raw=self._raw))
+        if question.preview is not None and question.preview.diff is not None and not self._raw:
+            rows += paint_diff(question.preview.diff, width - 1, self.look)
+        return rows
+
+    @property
+    def _room(self) -> int:
+        """Rows for the call: the conversation, the editor and the answers stay on the screen."""
+        return max(3, self.screen.size.height - 11 - len(self._answer_lines())) if not self.is_low else 4
+
+    def show_answers(self) -> None:
+        if self.question is not None:
+            self.query_one(Answers).show(self._answer_lines())
+            self._show_title()
+
+    def _answer_lines(self) -> Lines:
+        width = self.width
+        lines = trouble_lines(self._trouble, width, self.look) if self._trouble else []
+        if self.query_one(AnswerField).display or self.question is None:
+            return lines
+        if self._review is not None:
+            return [*lines, *review_lines(self._review, self._hunk, self.look)]
+        marked = self._marked if self.has_focus_within else ""
+        return [*lines, *answer_lines(choices(self.question), marked, width, self.look, low=self.is_low)]
+
+
+def _other(scope: Scope) -> Scope:
+    return "user" if scope == "project" else "project"

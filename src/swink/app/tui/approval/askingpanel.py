@@ -1,0 +1,196 @@
+"""A panel that asks: below the conversation and above the editor, never in the way of who is writing."""
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from swink.app.tui.approval.answerfield import AnswerField
+from swink.app.tui.approval.answerlist import Answers
+from swink.app.tui.approval.answers import KeyGuard
+from swink.app.tui.approval.callview import CallView
+from swink.app.tui.look import LOOKS, Look
+
+_LOW = 24
+"""Rows of a screen below which a panel is as small as it can be."""
+
+
+class AskingPanel(Vertical, can_focus=True):
+    """Shows a question if there is one; its keys answer it, once whoever presses them could have seen it."""
+
+    DEFAULT_CSS = """
+    AskingPanel { height: auto; display: none; border: round $border; padding: 0 1;
+        background: $surface; border-title-color: $warning; border-subtitle-color: $text-muted; }
+    AskingPanel.active { border: round $warning; }
+    """
+
+    class Leave(Message):
+        """The person wants to write instead; `typed` was meant for the editor."""
+
+        def __init__(self, typed: str = "") -> None:
+            self.typed = typed
+            super().__init__()
+
+    def __init__(self, guard: KeyGuard | None = None) -> None:
+        super().__init__()
+        self.guard = guard or KeyGuard()
+        self.is_laid_out = True
+        """Whether the whole question is shown, and no word that it will be."""
+        self._look: Look = LOOKS["dark"]
+        self._width = 0
+
+    def compose(self) -> ComposeResult:
+        yield CallView()
+        yield AnswerField()
+        yield Answers()
+
+    # What each panel says for itself
+
+    @property
+    def is_asking(self) -> bool:
+        raise NotImplementedError
+
+    def update_questions(self, *, editor_is_blank: bool = True) -> None:
+        """Show the first question that waits, or nothing; the focus comes only if nobody is writing."""
+        raise NotImplementedError
+
+    def take_key(self, key: str) -> bool:
+        """Act on a key that counts; False if it means nothing here."""
+        raise NotImplementedError
+
+    def lay_out(self, *, keep: bool = False) -> None:
+        """Show the question at the present width; `keep` the place it is scrolled to."""
+        raise NotImplementedError
+
+    def show_answers(self) -> None:
+        """Show what can be answered now."""
+        raise NotImplementedError
+
+    # What the app calls
+
+    @property
+    def look(self) -> Look:
+        return self._look
+
+    @look.setter
+    def look(self, look: Look) -> None:
+        self._look = self.query_one(CallView).look = look
+        if self.is_asking:
+            self.lay_out(keep=True)
+
+    def take_focus(self) -> bool:
+        """Let the keys answer; whether there is a question."""
+        if not self.is_asking:
+            return False
+        if not self.has_focus_within:
+            if self.guard.is_shown:
+                self.guard.show()
+            (self.query_one(AnswerField) if self.query_one(AnswerField).display else self).focus()
+        return True
+
+    def scroll_pages(self, pages: int) -> bool:
+        """Scroll what is asked by pages; False if all of it is seen."""
+        view = self.query_one(CallView)
+        if not self.has_focus_within or view.max_scroll_y <= 0:
+            return False
+        view.scroll_to(y=view.scroll_offset.y + pages * max(1, view.size.height - 1), animate=False)
+        return True
+
+    # For the panels
+
+    def open(self) -> None:
+        self.query_one(AnswerField).close()
+        self.display = True
+        self.guard.hide()
+        self.lay_out()
+        self.call_after_refresh(self.appear)  # the time counts from when it can be seen
+
+    def appear(self) -> None:
+        """Let keys count from now on, if what is asked is on the screen."""
+        if self.is_laid_out:
+            self.guard.show()
+
+    def close(self) -> None:
+        """Disappear; the editor has the focus again if it was here."""
+        had_focus = self.has_focus_within
+        self.query_one(AnswerField).close()
+        self.display = False
+        if had_focus:
+            self.post_message(self.Leave())
+
+    def take_focus_if(self, editor_is_blank: bool) -> None:
+        if editor_is_blank and self.guard.is_idle and not self.has_focus_within and self.screen.is_current:
+            self.take_focus()
+
+    def show_title(self, title: str, hint: str) -> None:
+        """Say in the border what is asked, and which keys there are."""
+        more = "PgDn shows the rest · " if self.query_one(CallView).is_cut else ""
+        self.border_title = Content(title)
+        self.border_subtitle = Content(more + hint if self.has_focus_within else "Alt+A answers")
+
+    @property
+    def width(self) -> int:
+        """Columns for what is asked."""
+        self._width = max(20, self.content_size.width or self.screen.size.width - 4)
+        return self._width
+
+    @property
+    def is_low(self) -> bool:
+        return self.screen.size.height < _LOW
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the person is writing in the panel's own field."""
+        return self.query_one(AnswerField).has_focus
+
+    # Events
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that is an answer, or that was meant for the editor."""
+        if self.is_writing or not self.is_asking:
+            return
+        taken = True
+        if self.guard.counts:
+            taken = self.take_key(event.key)
+        elif event.is_printable or event.key in ("enter", "backspace"):
+            # Whoever pressed it has not seen the question: it belongs to what they were writing.
+            self.post_message(self.Leave(event.character or "" if event.is_printable else ""))
+        else:
+            taken = event.key == "escape"
+        if taken:
+            event.stop()
+            event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A pasted text is meant for the editor."""
+        if not self.is_writing:
+            event.stop()
+            self.post_message(self.Leave(event.text))
+
+    def on_answers_clicked(self, event: Answers.Clicked) -> None:
+        """A click is a key."""
+        event.stop()
+        if self.guard.counts and not self.is_writing:
+            self.take_key(event.key)
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self.is_asking and self.content_size.width != self._width:
+            self.lay_out(keep=True)
+
+    def on_descendant_focus(self) -> None:
+        self._show_focus()
+
+    def on_descendant_blur(self) -> None:
+        self._show_focus()
+
+    def on_focus(self) -> None:
+        self._show_focus()
+
+    def on_blur(self) -> None:
+        self._show_focus()
+
+    def _show_focus(self) -> None:
+        self.set_class(self.has_focus_within, "active")
+        if self.is_asking:
+            self.show_answers()

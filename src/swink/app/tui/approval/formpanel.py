@@ -1,0 +1,171 @@
+"""The form in which a person answers what the agent asks.
+
+1–9 or ↑ ↓ Enter: a choice    t: an answer of their own    ← →: other questions    x: no answer    Esc: back
+"""
+
+from rich.style import Style
+
+from swink.app.assistant.pending import Forms
+from swink.app.assistant.questions import Filling, Form, Item
+from swink.app.tui.approval.answerfield import AnswerField
+from swink.app.tui.approval.answerlist import Answers, Lines
+from swink.app.tui.approval.answers import KeyGuard
+from swink.app.tui.approval.askingpanel import AskingPanel
+from swink.app.tui.approval.callview import CallView, Row, text_rows
+from swink.app.tui.escaping import visible, wrap
+
+
+class FormPanel(AskingPanel):
+    """Shows the first form that waits."""
+
+    def __init__(self, forms: Forms, *, guard: KeyGuard | None = None) -> None:
+        super().__init__(guard)
+        self.forms = forms
+        self.form: Form | None = None
+        self._filling = Filling(())
+
+    @property
+    def is_asking(self) -> bool:
+        return self.form is not None
+
+    def update_questions(self, *, editor_is_blank: bool = True) -> None:
+        waiting = self.forms.waiting
+        if not waiting:
+            if self.form is not None:
+                self._end()
+            return
+        if waiting[0] is not self.form:
+            self.form = waiting[0]
+            self._filling = Filling(self.form.items)
+            self.open()
+        self.take_focus_if(editor_is_blank)
+
+    def take_key(self, key: str) -> bool:
+        filling = self._filling
+        match key:
+            case "escape":
+                self.post_message(self.Leave())
+            case "x":
+                self._send(None)
+            case "t" if filling.item is not None:
+                self.query_one(AnswerField).open("", "your answer")
+                self.show_answers()
+            case "up" | "k" | "down" | "j":
+                filling.move(1 if key in ("down", "j") else -1)
+                self.lay_out()
+            case "left" | "right":
+                filling.turn(1 if key == "right" else -1)
+                self.lay_out()
+            case "enter" if filling.item is not None and not filling.item.choices:
+                return self.take_key("t")
+            case "enter":
+                self._after(filling.confirm())
+            case "space" if filling.item is not None and filling.item.several:
+                self._after(filling.choose(filling.marked))
+            case _ if key.isdecimal() and key != "0":
+                self._after(filling.choose(int(key) - 1))
+            case _:
+                return False
+        return True
+
+    def on_answer_field_accepted(self, event: AnswerField.Accepted) -> None:
+        event.stop()
+        self.query_one(AnswerField).close()
+        self.focus()
+        self._after(bool(event.text.strip()) and self._filling.write(event.text.strip()))
+
+    def on_answer_field_left(self, event: AnswerField.Left) -> None:
+        event.stop()
+        self.query_one(AnswerField).close()
+        self.focus()
+        self.lay_out()
+
+    def _after(self, ready: bool) -> None:
+        if ready:
+            self._send([answer or "" for answer in self._filling.answers])
+        else:
+            self.lay_out()
+
+    def _send(self, answers: list[str] | None) -> None:
+        if self.form is not None:
+            self.forms.answer(self.form, answers)
+            self._end()
+
+    def _end(self) -> None:
+        self.form = None
+        self.close()
+
+    # What is shown
+
+    def lay_out(self, *, keep: bool = False) -> None:
+        if self.form is None:
+            return
+        filling, width = self._filling, self.width
+        rows: list[Row] = []
+        if filling.item is not None:
+            rows += text_rows(filling.item.question, width - 1, "notice")
+        else:
+            for item, answer in zip(filling.items, filling.answers, strict=True):
+                rows += text_rows(item.question, width - 1, "name")
+                rows += text_rows(answer or "", width - 1, "text", first="→ ", rest="  ")
+        most = 4 if self.is_low else max(3, self.screen.size.height - 12 - len(self._lines()))
+        self.query_one(CallView).show(rows, most, keep=keep)
+        self.show_answers()
+
+    def show_answers(self) -> None:
+        self.query_one(Answers).show(self._lines())
+        filling = self._filling
+        count = len(filling.items)
+        where = f" · {filling.at + 1} of {count}" if count > 1 and filling.item is not None else ""
+        if self.query_one(AnswerField).display:
+            hint = "Enter takes it · Ctrl+J new line · Esc back"
+        elif filling.item is None:
+            hint = "Enter sends it · ← back · Esc to the editor"
+        else:
+            several = "Space takes one more · " if filling.item.several else ""
+            hint = (
+                f"{several}Enter takes it · {'← → other questions · ' if count > 1 else ''}Esc to the editor"
+            )
+        asker = "the agent" if self.form is None else visible(self.form.asker)
+        self.show_title(f"{asker[0].upper()}{asker[1:]} asks{where}", hint)
+
+    def _lines(self) -> Lines:
+        look, filling = self.look, self._filling
+        if self.query_one(AnswerField).display:
+            return []
+        lines: Lines = []
+        if filling.item is not None:
+            for number, choice in enumerate(filling.item.choices):
+                lines += self._choice(filling.item, number, choice)
+            lines.append(
+                _line(
+                    "t",
+                    "write another answer" if filling.item.choices else "write the answer",
+                    look.accent,
+                    look.text,
+                )
+            )
+        else:
+            lines.append(_line("enter", "send the answers", look.accent, look.strong))
+        lines.append(_line("x", "do not answer", look.accent, look.dim))
+        return lines
+
+    def _choice(self, item: Item, number: int, choice: str) -> Lines:
+        look, filling = self.look, self._filling
+        is_marked = number == filling.marked and self.has_focus_within
+        is_taken = number in filling.taken[filling.at]
+        key = str(number + 1)
+        box = ("☑ " if is_taken else "☐ ") if item.several else ("✓ " if is_taken else "")
+        first = ("▸ " if is_marked else "  ", look.accent, key)
+        style = look.strong if is_marked else look.text
+        rows = wrap(box + visible(choice).replace("\n", " "), max(8, self.width - 5))
+        return [
+            [first, (f"{key} ", look.accent, key), (row, style, key)]
+            if not at
+            else [("    ", look.text, key), (row, style, key)]
+            for at, row in enumerate(rows)
+        ]
+
+
+def _line(key: str, text: str, accent: Style, style: Style) -> list[tuple[str, Style, str]]:
+    return [("  ", style, key), (f"{key.replace('enter', 'Enter')} ", accent, key), (text, style, key)]

@@ -1,0 +1,67 @@
+"""An app that obeys commands, by a line, by a key or from the palette."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from textual.app import SystemCommand
+from textual.screen import Screen
+
+from swink.app.assistant.workshop import Workshop
+from swink.app.tui.commands import COMMANDS, find_command, listed
+from swink.app.tui.conversationdriver import ConversationDriver
+from swink.app.tui.editor import CommandWord
+from swink.app.tui.terminal import TerminalApp
+from swink.errors import AgentError
+from swink.system.aio import resolve
+
+
+class CommandApp(TerminalApp):
+    """What it obeys is in the table of commands, or a file of the user's own."""
+
+    driver: ConversationDriver
+    workshop: Workshop | None
+
+    def command_words(self) -> Iterator[CommandWord]:
+        """Every command, the user's own included, as the editor completes them."""
+        for each in COMMANDS.values():
+            choices = None if each.choices is None else partial(each.choices, self)
+            yield CommandWord(each.name, each.usage, each.help, choices, each.other_names)
+        for own in () if self.workshop is None else self.workshop.commands.values():
+            if own.name not in COMMANDS:
+                yield CommandWord(own.name, "", own.help)
+
+    def obey(self, line: str) -> None:
+        self.run_worker(self._obey(line), exclusive=False)
+
+    def action_obey(self, line: str) -> None:
+        self.obey(line)
+
+    async def ask(self, screen: Screen[Any]) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def left(result: Any) -> None:
+            if not answer.done():
+                answer.set_result(result)
+
+        await self.push_screen(screen, left)
+        return await answer
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The command palette: every command of ours."""
+        for each in listed():
+            yield SystemCommand(f"{each.name} {each.usage}".strip(), each.help, self._in_palette(each.name))
+
+    def _in_palette(self, name: str) -> Callable[[], None]:
+        return lambda: self.obey(name)
+
+    async def _obey(self, line: str) -> None:
+        name, _, rest = line.partition(" ")
+        if name not in COMMANDS and self.workshop and (own := self.workshop.commands.get(name)):
+            self.driver.send(own.expand(rest.strip()))
+            return
+        try:
+            await resolve(find_command(name).action(self, rest.strip()))
+        except (AgentError, OSError) as error:
+            self.driver.say(str(error), "error")

@@ -1,0 +1,207 @@
+"""Commands about what the assistant works with: servers, sub-agents, background, context, keys, trust."""
+
+import time
+
+from swink.app.assistant.contextuse import ContextUse, measure
+from swink.app.assistant.sessionfacts import format_age
+from swink.app.assistant.settings import load_settings
+from swink.app.assistant.trust import forget, look_up
+from swink.app.assistant.workshop import Workshop
+from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.errors import MisuseError
+from swink.models.keys.accounts import ACCOUNTS, account_for
+from swink.models.keys.store import key_places
+from swink.system.threads import in_thread
+from swink.tools import Tool, as_tools
+
+_BAR = 30
+
+
+@command("/mcp", "[restart NAME | login NAME]", choices=lambda at: _server_words(at))
+async def mcp(context: CommandContext, rest: str) -> None:
+    """MCP servers: how they stand, and what they offer"""
+    servers = _workshop(context).servers
+    word, _, name = rest.partition(" ")
+    if word in ("restart", "login") and name.strip() not in [state.name for state in servers.states]:
+        raise MisuseError(f"there is no MCP server {name.strip()!r}; /mcp lists them")
+    if word in ("restart", "login"):
+        await (servers.login if word == "login" else servers.restart)(name.strip())
+        context.say(f"starting the MCP server {name.strip()} again")
+        return
+    if rest:
+        raise MisuseError("write /mcp, /mcp restart NAME or /mcp login NAME")
+    if not servers.states:
+        context.say("no MCP servers; .mcp.json of a trusted project or [mcp.NAME] in config.toml names them")
+    for state in servers.states:
+        offered = f": {', '.join(state.tools)}" if state.tools else ""
+        failed = f": {state.error}" if state.error else ""
+        context.say(f"{state.name} ({state.source}) is {state.state}{offered}{failed}")
+        for note in state.notes:
+            context.say(note)
+
+
+@command("/agents", "[stop NUMBER]")
+def agents(context: CommandContext, rest: str) -> None:
+    """sub-agents: what they do and what they cost"""
+    sub_agents = _workshop(context).sub_agents
+    listed = sub_agents.listed
+    word, _, number = rest.partition(" ")
+    if word == "stop" and number.strip().isdecimal() and 0 < int(number) <= len(listed):
+        stopped = sub_agents.stop(listed[int(number) - 1].call_id)
+        context.say("it is being stopped" if stopped else "it has ended already")
+        return
+    if not listed:
+        context.say("no sub-agents yet; the model starts them with explore and task")
+    for number_, one in enumerate(listed, 1):
+        took = format_age((one.ended or time.time()) - one.started)
+        cost = f", ${one.cost:.4f}" if one.cost else ""
+        context.say(f"{number_}  {one.kind}, {one.outcome}, {took}{cost}: {one.task[:200]}")
+
+
+@command("/background", "[read ID | stop ID]", choices=lambda at: _job_words(at), other_names=("/bg",))
+def background(context: CommandContext, rest: str) -> None:
+    """send the running command to the background, or list, read and stop those that are there"""
+    background = _workshop(context).background
+    match rest.split():
+        case [] if (job := background.send()) is not None:
+            context.say(f"the command goes on in the background as {job.id}: {job.command}")
+        case []:
+            if not background.jobs:
+                context.say("no commands in the background; Ctrl+B sends the running one there")
+            for job in background.jobs.values():
+                took = format_age((job.ended or time.time()) - job.started)
+                how = "running" if job.ended is None else job.describe().strip("[]")
+                context.say(f"{job.id}  {how}, {took}: {job.command}")
+        case ["read", id]:
+            job = background.find(id)
+            context.say(f"{job.output() or '(nothing yet)'}\n{job.describe()}")
+        case ["stop", id]:
+            background.stop(id)
+            context.say(f"{id} is being stopped")
+        case _:
+            raise MisuseError("write /background, /background read ID or /background stop ID")
+
+
+@command("/context")
+async def context_use(context: CommandContext, rest: str) -> None:
+    """how full the context is, and with what"""
+    agent = context.driver.agent
+    prompt = await context.driver.system_prompt()
+    tools: list[Tool] = []
+    for offer in agent.tools:
+        tools += [offer] if isinstance(offer, Tool) else as_tools(await in_thread(offer.tools))
+    use = measure(agent.model, prompt, tools, agent.messages)
+    context.say("\n".join(_context_lines(use, str(agent.model))))
+
+
+@command("/usage", other_names=("/cost",))
+def usage(context: CommandContext, rest: str) -> None:
+    """tokens and cost of this conversation"""
+    transcript = context.driver.transcript
+    totals = transcript.spent
+    used = totals.usage
+    cached = f", {used.cache_read:,} of them from the cache" if used.cache_read else ""
+    sent = used.input + used.cache_read + used.cache_write
+    lines = [
+        f"{totals.prompts} prompts, {totals.replies} replies",
+        f"{sent:,} tokens in{cached}; {used.output:,} out",
+        f"cost ${totals.cost.total:.4f}" + ("" if totals.is_priced else " and what has no known price"),
+    ]
+    if (delegated := totals.cost.total - transcript.totals.cost.total) > 0:
+        lines.append(f"${delegated:.4f} of it by sub-agents")
+    context.say("\n".join(lines))
+
+
+@command("/reload")
+async def reload(context: CommandContext, rest: str) -> None:
+    """read settings, instructions, commands and servers again"""
+    from swink.app.tui.firststeps import apply_settings, ask_trust
+
+    workshop = _workshop(context)
+    settings = await in_thread(load_settings)
+    for problem in settings.problems:
+        context.say(problem, "error")
+    context.settings = settings
+    apply_settings(context, settings)
+    trust = await in_thread(look_up, workshop.directory)
+    await workshop.open(
+        settings=settings, trust=await ask_trust(context, trust) if trust.standing == "changed" else trust
+    )
+    files = len(workshop.instructions.files) if workshop.instructions else 0
+    commands, servers = len(workshop.commands), len(workshop.servers.states)
+    context.say(f"read again: {files} AGENTS.md, {commands} commands, {servers} servers")
+
+
+@command("/trust")
+async def trust(context: CommandContext, rest: str) -> None:
+    """ask again whether this folder is trusted"""
+    from swink.app.tui.firststeps import ask_trust
+
+    workshop = _workshop(context)
+    if workshop.trust.standing == "never":
+        raise MisuseError(workshop.trust.notice or "")
+    await in_thread(forget, workshop.directory)
+    await workshop.open(trust=await ask_trust(context, await in_thread(look_up, workshop.directory)))
+    context.say(f"{workshop.trust.project} is {'' if workshop.trust.is_trusted else 'not '}trusted")
+
+
+@command("#keys", other_names=("/keys",))
+async def keys(context: CommandContext, rest: str) -> None:
+    """which API keys there are, and where; never the keys"""
+    stored = await in_thread(key_places)
+    lines = [
+        f"{account.provider}: {account.variable or f'in the {stored[account.key_name]}'}"
+        for account in ACCOUNTS.values()
+        if not account.shares and (account.variable or account.key_name in stored)
+    ]
+    context.say("\n".join(lines) or "no keys; #key PROVIDER asks for one")
+
+
+@command("#key", "PROVIDER", choices=lambda context: _providers(), other_names=("/key",))
+async def key(context: CommandContext, rest: str) -> None:
+    """store the API key of a provider; it is asked for and not shown"""
+    from swink.app.tui.screens.wizard import Wizard
+
+    words = rest.split()
+    if len(words) != 1:
+        raise MisuseError(f"write #key PROVIDER, and not the key itself; there are {', '.join(_providers())}")
+    model = await context.ask(Wizard(only=account_for(words[0])))
+    if model is not None:
+        context.say(f"the key of {words[0]} is stored; /model {model} takes its model")
+
+
+def _workshop(context: CommandContext) -> Workshop:
+    if context.workshop is None:
+        raise MisuseError("there is no workshop in this conversation")
+    return context.workshop
+
+
+def _server_words(context: CommandContext) -> list[str]:
+    servers = [] if context.workshop is None else context.workshop.servers.states
+    return [f"{word} {state.name}" for state in servers for word in ("restart", "login")]
+
+
+def _job_words(context: CommandContext) -> list[str]:
+    jobs = [] if context.workshop is None else list(context.workshop.background.jobs)
+    return [f"{word} {id}" for id in jobs for word in ("read", "stop")]
+
+
+def _providers() -> list[str]:
+    return [account.provider for account in ACCOUNTS.values() if not account.shares and account.variables]
+
+
+def _context_lines(use: ContextUse, model: str) -> list[str]:
+    window = use.window
+    whole = window or use.used or 1
+    share = f" of {window:,} ({use.used / window:.0%})" if window else ""
+    lines = [f"{model}: about {use.used:,} tokens{share}"]
+    for part in use.parts:
+        lines.append(_context_line(part.name, part.tokens, whole))
+    if use.free is not None:
+        lines.append(f"{'free':<13} {'':{_BAR}} {use.free:>9,}")
+    return lines
+
+
+def _context_line(name: str, tokens: int, whole: int) -> str:
+    filled = min(_BAR, round(tokens / whole * _BAR))
+    return f"{name:<13} {'█' * filled}{'░' * (_BAR - filled)} {tokens:>9,}"

@@ -1,0 +1,73 @@
+"""Commands about the model: which one, how much it thinks, what it is told, how full its context is."""
+
+from typing import cast
+
+from msgspec.structs import replace
+
+from swink.app.assistant.choice import parse_model
+from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.messages import ModelSpec
+from swink.messages.checks import check_word
+from swink.messages.modelspec import THINKING_LEVELS, ThinkingLevel
+from swink.models import catalog
+from swink.models.keys.accounts import ACCOUNTS
+
+
+@command("/model", "[NAME]", choices=lambda context: [str(spec) for spec in catalog.models()])
+async def model(context: CommandContext, rest: str) -> None:
+    """take another model; the conversation goes on"""
+    from swink.app.tui.screens.picker import Picker
+
+    agent = context.driver.agent
+    if not rest:
+        choices = {str(spec): _about(spec) for spec in sorted(catalog.models(), key=_has_no_key)}
+        rest = await context.ask(Picker("model", choices, str(agent.model)))
+    if rest:
+        context.driver.switch(replace(parse_model(rest), thinking_level=agent.thinking_level))
+        context.say(f"the model is now {agent.model}")
+
+
+@command("/thinking", "[LEVEL]", choices=lambda context: THINKING_LEVELS)
+async def thinking(context: CommandContext, rest: str) -> None:
+    """how much the model thinks: off … extra_high"""
+    from swink.app.tui.screens.picker import Picker
+
+    choices = dict.fromkeys(THINKING_LEVELS, "")
+    level = rest or await context.ask(Picker("thinking", choices, context.driver.agent.thinking_level))
+    if level:
+        check_word("/thinking", level, THINKING_LEVELS)
+        context.driver.think(cast("ThinkingLevel", level))
+        context.say(f"thinking: {level}")
+
+
+@command("/system", "[TEXT]")
+async def system(context: CommandContext, rest: str) -> None:
+    """show the system prompt, or set one for this conversation"""
+    if rest:
+        context.driver.instruct(rest)
+        context.say("the system prompt is set")
+    else:
+        context.say(await context.driver.system_prompt() or "(there is no system prompt)")
+
+
+@command("/compact")
+async def compact(context: CommandContext, rest: str) -> None:
+    """make room in the context now; everything stays in the session"""
+    context.say("compacting …")
+    report = await context.driver.compact()
+    if not (report.dropped or report.pruned):
+        context.say("there is nothing to leave out: the conversation fits its window")
+
+
+def _about(spec: ModelSpec) -> str:
+    known = catalog.with_limits(spec)
+    price = catalog.price_of(spec)
+    told = [f"{known.context_window // 1000}k"] if known.context_window else []
+    told += [f"${price.input:g} in, ${price.output:g} out"] if price is not None else []
+    told += ["no key"] if _has_no_key(spec) else []
+    return ", ".join(told)
+
+
+def _has_no_key(spec: ModelSpec) -> bool:
+    account = ACCOUNTS.get(spec.provider)
+    return account is not None and account.variable is None

@@ -1,0 +1,62 @@
+"""What the tools of this conversation changed in files, as they are now against what they were at first."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from swink.app.assistant.snapshots.rewinding import FileChange
+from swink.app.tui.escaping import visible
+from swink.app.tui.look import Look
+from swink.app.tui.screens.excerpts import diffs_text
+from swink.app.tui.screens.listscreen import ListRow, ListScreen
+from swink.events.transcript import Diff
+from swink.system.threads import in_thread
+
+_ALL = " all "
+
+
+class ChangedFiles(ListScreen[None]):
+    """The files, and their diffs."""
+
+    title_text = "what this conversation changed"
+    hints = "↑↓ choose a file · PgUp/PgDn scroll its diff · Esc leaves"
+
+    def __init__(self, look: Look, changes: Sequence[tuple[FileChange, Diff | None]]) -> None:
+        super().__init__(look)
+        self._diffs = {change.path: diff for change, diff in changes}
+        self._kinds = {change.path: _kind(change) for change, _ in changes}
+
+    async def rows(self, typed: str) -> Sequence[ListRow]:
+        added = sum(diff.added for diff in self._diffs.values() if diff is not None)
+        removed = sum(diff.removed for diff in self._diffs.values() if diff is not None)
+        count = len(self._diffs)
+        name = "1 file" if count == 1 else f"{count} files"
+        return [
+            ListRow(_ALL, self._row(name, "", added, removed)),
+            *[
+                ListRow(
+                    path,
+                    self._row(
+                        path, self._kinds[path], diff.added if diff else 0, diff.removed if diff else 0
+                    ),
+                )
+                for path, diff in self._diffs.items()
+            ],
+        ]
+
+    async def preview(self, id: str) -> Text:
+        shown = self._diffs.items() if id == _ALL else [(id, self._diffs[id])]
+        return await in_thread(diffs_text, shown, self.width, self.look)
+
+    def take(self, id: str) -> None:
+        self.dismiss(None)
+
+    def _row(self, name: str, kind: str, added: int, removed: int) -> Text:
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(visible(name), self.look.text)
+        text.append(f" +{added}", self.look.ok).append(f" −{removed}", self.look.failed)
+        return text.append(f"  {kind}", self.look.dim)
+
+
+def _kind(change: FileChange) -> str:
+    return "new" if change.then is None else "deleted" if change.now is None else ""

@@ -1,0 +1,115 @@
+"""The display: what the driver has, put on the widgets."""
+
+import gc
+import os
+from collections.abc import Callable
+
+from textual.app import App
+
+from swink.app.assistant.permissions import Permissions
+from swink.app.tui.approval import AskingPanel
+from swink.app.tui.conversationdriver import ConversationDriver
+from swink.app.tui.editor import Editor, QueueList
+from swink.app.tui.look import Look
+from swink.app.tui.status import Status, StatusBar
+from swink.app.tui.terminal import Attention
+from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
+from swink.models.catalog import with_limits
+
+_TICK = 0.1
+
+
+class ScreenUpdater:
+    """Everything on the screen that changes by itself; `show` brings it up to date."""
+
+    def __init__(
+        self, app: App[int], driver: ConversationDriver, permissions: Permissions, attention: Attention
+    ) -> None:
+        self._app = app
+        self._driver = driver
+        self._permissions = permissions
+        self._attention = attention
+        self.view = app.query_one(TranscriptView)
+        self.tools = app.query_one(ActiveTools)
+        self.todo = app.query_one(TodoPanel)
+        self.panels = tuple(app.query(AskingPanel))
+        self.queue = app.query_one(QueueList)
+        self.editor = app.query_one(Editor)
+        self.bar = app.query_one(StatusBar)
+        self._hint = ""
+        self._version = 0
+        self._shown: object = None
+        self._ticker = app.set_interval(_TICK, self.show_status, pause=True)
+
+    def use(self, look: Look) -> None:
+        for widget in (self.view, self.tools, self.todo, *self.panels, self.bar):
+            widget.look = look
+
+    def show(self) -> None:
+        """Bring everything up to date."""
+        driver = self._driver
+        transcript = driver.transcript
+        is_other = transcript is not self._shown
+        if is_other:
+            self._shown, self._version = transcript, 0
+            self.view.begin(transcript.inside)
+            self.todo.begin()
+        changes = transcript.since(self._version)
+        self._version = changes.version
+        self.view.plan = driver.is_planning
+        self.view.take(changes)
+        if is_other:
+            gc.freeze()  # what is loaded stays; to search it for garbage takes longer the more it is
+        self.tools.take(self.view.running)
+        self.todo.take(changes)
+        self.queue.show(driver.agent.steering, driver.agent.follow_ups)
+        self.editor.is_busy = driver.is_running
+        self.editor.has_queue = bool(driver.queued)
+        self.editor.show_mode("plan: nothing is changed" if driver.is_planning else "")
+        self.show_status()
+        if driver.is_running:
+            self._ticker.resume()
+        else:
+            self._ticker.pause()  # what does not move costs nothing
+
+    def hint(self, text: str, seconds: float) -> None:
+        """Say on the status bar what a key would do now."""
+        self._hint = text
+        self.show_status()
+        self._app.set_timer(seconds, self._drop_hint(text))
+
+    def _drop_hint(self, text: str) -> Callable[[], None]:
+        def drop() -> None:
+            if self._hint == text:
+                self._hint = ""
+                self.show_status()
+
+        return drop
+
+    def show_status(self) -> None:
+        """Bring the status bar, the title and the questions up to date."""
+        self.bar.show(self._status())
+        self._attention.show(
+            is_running=self._driver.is_running,
+            waiting=len(self._permissions.waiting) + len(self._permissions.forms.waiting),
+            subject=f"swink · {os.path.basename(os.getcwd())}",
+        )
+        for panel in self.panels:
+            panel.update_questions(editor_is_blank=self.editor.is_blank)
+
+    def _status(self) -> Status:
+        driver = self._driver
+        model = driver.agent.model
+        return Status(
+            driver.activity,
+            driver.clock() if driver.is_running else 0.0,
+            str(model),
+            thinking=driver.agent.thinking_level,
+            mode="Plan" if driver.is_planning else "Execute",
+            approval=self._permissions.word,
+            totals=driver.transcript.spent,
+            window=with_limits(model).context_window,
+            rate=driver.rate,
+            queued=len(driver.queued),
+            hint=self._hint,
+        )

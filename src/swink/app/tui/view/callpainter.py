@@ -1,0 +1,252 @@
+"""Calls: a tool call as a line of the conversation, and opened."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, cast
+
+from msgspec.structs import replace
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+
+from swink.app.tui.diffpainter import WIDE, paint_diff
+from swink.app.tui.escaping import printed, visible
+from swink.app.tui.view.folds import Fold
+from swink.app.tui.view.painted import Canvas, Words
+from swink.app.tui.view.resultpainter import paint_result, say_more
+from swink.events.transcript import ToolBlock
+from swink.events.transcript.blockkinds import json_of
+from swink.tools import FINAL_OUTPUT
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAME = 0.1
+"""Seconds that the spinner shows one of them."""
+_SOME = 8
+"""Lines of what a call printed that are shown while it runs."""
+_FEW = 5
+"""Lines of its result, until it folds."""
+_ALL = 400
+"""Lines of an opened call; the screen of the whole transcript shows more."""
+_SAYS_MOST = ("command", "pattern", "query", "url", "path", "file_path", "task", "prompt", "question", "name")
+"""Arguments that tell what a call is about, the best first."""
+_BAR = "│ "
+_LONGEST = 20_000
+_MOST_ITEMS = 200
+_REMEMBERED = 200
+
+
+class Moment:
+    """What changes as time goes by: the clock and, of a countdown, when it ends."""
+
+    __slots__ = ("now", "until")
+
+    def __init__(self, now: float, until: float | None = None) -> None:
+        self.now = now
+        self.until = until
+
+    @property
+    def spinner(self) -> str:
+        return SPINNER[int(self.now / FRAME) % len(SPINNER)]
+
+
+def paint_call(
+    canvas: Canvas,
+    block: ToolBlock,
+    fold: Fold,
+    moment: Moment,
+    *,
+    is_selected: bool = False,
+    most: int = _ALL,
+) -> None:
+    """A call: its line, and below it what was asked, printed, answered and changed."""
+    look = canvas.look
+    fill = look.selected if is_selected else None
+    mark = "›" if is_selected else " "  # not by colour alone
+    canvas.line(_heading(canvas, block, fold, moment, mark), copied=_copied(block), fill=fill)
+    if fold == "line":
+        return
+    gutter = (f"  {_BAR}", look.border)
+    limit = most if fold == "all" else _FEW if block.is_settled else _SOME
+    if fold == "all":
+        _paint_arguments(canvas, block, gutter)
+    if (diff := block.diff) is not None:
+        room = canvas.width - cell_len(gutter[0])
+        is_wide = canvas.width >= WIDE - 2 and diff.kind == "changed"  # of the terminal, not of what is left
+        strips = paint_diff(diff, room, look, side_by_side=is_wide)
+        if cell_len(diff.path) < room // 2:
+            strips = strips[1:]  # its title, which the heading says already
+        shown = strips if fold == "all" else strips[: 2 * _SOME]
+        canvas.place(shown, diff.unified, gutter=gutter)
+        say_more(canvas, gutter, len(strips) - len(shown))
+    elif block.is_settled:
+        style = look.failed if block.state == "failed" else look.dim
+        paint_result(canvas, block, gutter, style, limit)
+    elif block.output:
+        lines = printed(block.output[-200 * limit :]).rstrip("\n").split("\n")
+        canvas.text("\n".join(lines[-limit:]), look.dim, gutter=gutter, is_exact=True)
+    for number in range(1, len(block.images) + 1):
+        canvas.line([gutter, (image_label(number), look.accent)])
+
+
+def one_line(block: ToolBlock) -> str:
+    """What a call is about: the argument that says most, on one line."""
+    if block.partial is not None:
+        return _first_line(block.partial)
+    shown = shown_arguments(block)
+    for name in _SAYS_MOST:
+        value = shown.get(name)
+        if isinstance(value, str) and value.strip():
+            return _first_line(value)
+    for value in shown.values():
+        if isinstance(value, str) and value.strip():
+            return _first_line(value)
+    return _first_line(", ".join(f"{name}={value}" for name, value in shown.items()))
+
+
+_redacted: OrderedDict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = OrderedDict()
+"""The arguments of some calls with their secrets redacted, by the identity of what was redacted."""
+
+
+def shown_arguments(block: ToolBlock) -> Mapping[str, Any]:
+    """The arguments for people, long ones cut.
+
+    Finding secrets takes half a microsecond a character, and a call that runs is painted many times.
+    """
+    arguments = block.arguments if block.ran_with is None else block.ran_with
+    known = _redacted.get(id(arguments))
+    if known is None or known[0] is not arguments:
+        known = (arguments, replace(block, arguments=_cut(arguments), ran_with=None).shown)
+        _redacted[id(arguments)] = known
+        if len(_redacted) > _REMEMBERED:
+            _redacted.popitem(last=False)
+    return known[1]
+
+
+def _cut(value: Any) -> Any:
+    """A value without what no screen shows: beyond this no character of it is painted."""
+    match value:
+        case str():
+            return value[:_LONGEST]
+        case Mapping():
+            items = cast("Mapping[Any, Any]", value).items()
+            return {name: _cut(each) for name, each in islice(items, _MOST_ITEMS)}
+        case list() | tuple():
+            return [_cut(each) for each in islice(cast("Sequence[Any]", value), _MOST_ITEMS)]
+        case _:
+            return value
+
+
+def seconds_of(seconds: float) -> str:
+    """A length of time for people."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} m {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} m"
+
+
+def last_line(block: ToolBlock) -> str:
+    """The last thing that a running call printed."""
+    return _first_line(printed(block.output[-2_000:]).rstrip().rpartition("\n")[2])
+
+
+def image_label(number: int) -> str:
+    """What stands for an image."""
+    return f"[image {number}]"
+
+
+def _heading(canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment, chosen: str) -> list[Words]:
+    look = canvas.look
+    mark, mark_style, word = _status(canvas, block, moment)
+    name = _first_line(block.name) or "…"
+    parts: list[Words] = [(f"{mark}{chosen}", mark_style), (name, look.strong)]
+    about = one_line(block)
+    tail: list[Words] = [(f"  {word}", mark_style)] if word else []
+    if block.duration is not None:
+        tail.append((f"  {seconds_of(block.duration)}", look.dim))
+    elif block.state == "running" and block.started is not None:
+        tail.append((f"  {seconds_of(max(0.0, moment.now - block.started))}", look.running))
+    if block.diff is not None:
+        tail += [(f"  +{block.diff.added}", look.ok), (f" −{block.diff.removed}", look.failed)]
+    room = canvas.width - sum(cell_len(text) for text, _ in [*parts, *tail]) - 2
+    if about and room > 3:
+        parts.append((f"  {_fitted(about, room)}", look.text))
+    parts += tail
+    answer = _answer(block) if fold == "line" else ""
+    room = canvas.width - sum(cell_len(text) for text, _ in parts) - 3
+    if answer and room > 8:
+        parts.append((f"  {_fitted(answer, room)}", look.failed if block.state == "failed" else look.dim))
+    return parts
+
+
+def _status(canvas: Canvas, block: ToolBlock, moment: Moment) -> tuple[str, Style, str]:
+    look = canvas.look
+    match block.state:
+        case "done":
+            return "✓", look.ok, ""
+        case "failed":
+            return "✗", look.failed, ""
+        case "rejected" | "cancelled":
+            return "✗", look.warning, block.state
+        case "approval":
+            return "?", look.warning, "waits for your answer"
+        case "running" if block.started is None:  # by a process that was killed
+            return "?", look.warning, "outcome unknown"
+        case "running":
+            return moment.spinner, look.running, ""
+        case "waiting":
+            return "·", look.dim, ""
+
+
+def _answer(block: ToolBlock) -> str:
+    """The first line of the result that says something."""
+    if not block.is_settled:
+        return last_line(block)
+    if block.diff is not None or block.state in ("rejected", "cancelled") or block.name == FINAL_OUTPUT:
+        return ""
+    if block.name == "todo":
+        marks = [line[:3] for line in block.text.split("\n")]
+        return f"{marks.count('[x]')} of {sum(mark in ('[x]', '[>]', '[ ]') for mark in marks)} done"
+    for line in block.text[:2_000].split("\n"):
+        if line.strip():
+            return _first_line(line)
+    return "no output"
+
+
+def _copied(block: ToolBlock) -> str:
+    return f"{block.name} {one_line(block)}".strip()
+
+
+def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
+    look = canvas.look
+    if block.partial is not None:
+        canvas.text(visible(block.partial[:4_000]), look.dim, gutter=gutter, most=20)
+        return
+    arguments = shown_arguments(block)
+    about = one_line(block)
+    is_told = list(arguments.values()) == [about] and cell_len(about) < canvas.width // 2
+    if block.diff is not None or (is_told and (block.is_settled or block.output)):  # told already
+        return
+    for name, value in arguments.items():
+        text = visible(value if isinstance(value, str) else json_of(value))
+        if not value and value is not False and value != 0:
+            continue
+        label = f"{visible(name)}: "
+        is_long = "\n" in text or cell_len(label) + cell_len(text[:500]) > canvas.width - 6
+        if is_long:
+            canvas.line([gutter, (label.rstrip(), look.accent)], copied=label.rstrip())
+            canvas.text(text[:8_000], look.text, gutter=(f"{gutter[0]}  ", gutter[1]), most=40)
+        else:
+            canvas.line([gutter, (label, look.accent), (text, look.text)], copied=label + text)
+    if arguments and (block.text or block.output):
+        canvas.line([(gutter[0].rstrip() + "╌" * 12, gutter[1])])
+
+
+def _fitted(text: str, room: int) -> str:
+    return text if cell_len(text) <= room else set_cell_size(text, room - 1).rstrip() + "…"
+
+
+def _first_line(text: str) -> str:
+    """What fits on a line of it, harmless; a line feed is a blank."""
+    return " ".join(printed(text[:1_000]).split())
