@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from swink.app.assistant.snapshots.filehashes import FileHashes
 from swink.app.assistant.snapshots.restoring import restore
 from swink.app.assistant.snapshots.rewinding import plan
-from swink.app.assistant.snapshots.survey import Known, take
+from swink.app.assistant.snapshots.scan import take_snapshot
 from swink.app.assistant.snapshots.vault import Vault
 from swink.messages.records import FilesChanged
 
@@ -26,16 +27,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the files")
     count = 1_000 if parser.parse_args().quick else 10_000
     with tempfile.TemporaryDirectory() as folder:
-        root, vault, known = Path(folder, "work"), Vault(Path(folder, "vault")), Known()
+        root, vault, known = Path(folder, "work"), Vault(Path(folder, "vault")), FileHashes()
         _fill(root, count)
-        rows = {"first": _cpu(lambda: take(vault, str(root), known))}
-        same = [_cpu(lambda: take(vault, str(root), known)) for _ in range(ROUNDS)]
+        rows = {"first": _cpu(lambda: take_snapshot(vault, str(root), known))}
+        same = [_cpu(lambda: take_snapshot(vault, str(root), known)) for _ in range(ROUNDS)]
         rows["unchanged"] = statistics.median(same)
-        before = take(vault, str(root), known)
+        before = take_snapshot(vault, str(root), known)
         for number in range(10):
             (root / f"0/0/{number}.py").write_text("changed\n")
-        rows["10 files changed"] = _cpu(lambda: take(vault, str(root), known, before))
-        after = take(vault, str(root), known, before)
+        rows["10 files changed"] = _cpu(lambda: take_snapshot(vault, str(root), known, before))
+        after = take_snapshot(vault, str(root), known, before)
         changed = [FilesChanged(0, str(root), before.id, after.id)]
         rows["preview of a rewind"] = _cpu(lambda: plan(vault, str(root), changed))
         wanted = [(change.path, change.then) for change in plan(vault, str(root), changed)]

@@ -152,8 +152,8 @@ def check_command_line(events: Sequence[AgentEvent], result: AgentResult[Any]) -
     written: list[bytes] = []
     printer = JsonPrinter(written.append)
     for event in events:
-        printer.show(event)
-    printer.end(result)
+        printer.print_event(event)
+    printer.print_result(result)
     lines = [json.loads(line) for line in b"".join(written).split(b"\n") if line]
     assert len(lines) == len(events) + 1
     assert lines[-1]["type"] == "result"

@@ -11,7 +11,7 @@ from mcp_servers import bare, call, leftovers, results
 from tests.counts import tried
 
 from swink.app.assistant.elicitations import DECLINE, OPEN, SEND, SKIP, answer
-from swink.app.assistant.questions import NOBODY, Form
+from swink.app.assistant.forms import NOBODY, Form
 from swink.errors import InvalidInput
 from swink.mcp import ElicitForm, ElicitUrl, McpServers
 from swink.mcp.elicitation import read_form

@@ -16,9 +16,9 @@ from oauth_server import OAuthServer, Person
 from tests.counts import MORE
 
 from swink.mcp import HttpServer, McpError, McpServers
-from swink.mcp.limits import Limits, Withdrawn
 from swink.mcp.logins import Login, Logins
 from swink.mcp.redirects import Listener, LoginFailed
+from swink.mcp.timeouts import PausableTimeouts, Withdrawn
 from swink.models.keys.keychain import Keychain
 from swink.models.keys.store import key_places, keys_file, known_keys
 
@@ -306,7 +306,7 @@ async def test_cancelling_while_somebody_logs_in_frees_the_port():
 
 
 async def test_time_limits_stand_still_while_a_person_is_asked_and_go_on_after():
-    limits = Limits()
+    limits = PausableTimeouts()
     said: list[str] = []
     with pytest.raises(TimeoutError):
         async with limits.of(0.05):
@@ -317,7 +317,7 @@ async def test_time_limits_stand_still_while_a_person_is_asked_and_go_on_after()
 
 
 async def test_what_a_person_is_asked_is_withdrawn_with_what_it_was_asked_for():
-    limits = Limits()
+    limits = PausableTimeouts()
 
     async def ask() -> None:
         with pytest.raises(Withdrawn):

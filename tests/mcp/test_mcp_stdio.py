@@ -22,8 +22,8 @@ from swink import Agent, Image, tool
 from swink.errors import InvalidInput, InvalidTool, MisuseError
 from swink.events import ToolExecutionUpdate
 from swink.mcp import HttpServer, McpError, McpServers, StdioServer, servers_from
-from swink.mcp.lines import broken_reply
 from swink.mcp.naming import tool_names
+from swink.mcp.serveroutput import broken_reply
 from swink.messages import Base64Source, Text
 from swink.system.writable import mark_writable
 from swink.testing import EventCollector, ScriptedModel

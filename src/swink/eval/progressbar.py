@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from swink.eval import summary
 from swink.eval.result import CaseResult
+from swink.messages.modelspec import format_dollars
 
 _PLAIN_EVERY = 10.0
 """Seconds between two lines where there is no terminal."""
@@ -114,7 +115,7 @@ def line(progress: Progress, bar: bool = False) -> str:
     if progress.errors:
         parts.append(f"{progress.errors} error{'s' if progress.errors > 1 else ''}")
     if progress.cost or not progress.unpriced:
-        parts.append(f"{'≥ ' if progress.unpriced else ''}${progress.cost:.4f}")
+        parts.append(f"{'≥ ' if progress.unpriced else ''}{format_dollars(progress.cost, 4)}")
     if progress.left is not None and progress.done < progress.total:
         parts.append(f"{clock(progress.left)} left")
     elif progress.done >= progress.total:

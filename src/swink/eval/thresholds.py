@@ -12,6 +12,7 @@ from swink.eval.comparisontable import percent
 from swink.eval.result import RunSummary
 from swink.eval.savedrun import SavedRun, read_run
 from swink.eval.summary import summarise
+from swink.messages.modelspec import format_dollars
 from swink.system.oneline import strip_controls
 
 _ROUNDING = 1e-9
@@ -123,7 +124,9 @@ def _cost(summary: RunSummary, most: float) -> GateCheck:
         )
         return GateCheck("cost", False, why)
     return GateCheck(
-        "cost", summary.cost <= most + _ROUNDING, f"${summary.cost:.4f}, at most ${most:g} allowed"
+        "cost",
+        summary.cost <= most + _ROUNDING,
+        f"{format_dollars(summary.cost, 4)}, at most ${most:g} allowed",
     )
 
 

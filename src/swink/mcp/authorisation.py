@@ -1,4 +1,4 @@
-"""The login at one HTTP server: requests are signed, tokens renewed, and somebody asked to log in if need be.
+"""The login at one HTTP server: requests are signed, tokens renewed, and the user asked to log in if need be.
 
 request ─→ refused (401, or 403 for want of a scope) ─→ renew the token ─→ else discover the authorisation
 server, register, and send the person there with PKCE ─→ the request once more
@@ -16,11 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec.structs import replace
 
 from swink.errors import AgentError, InvalidInput
-from swink.mcp.limits import Limits, Withdrawn
 from swink.mcp.logins import Login, Logins
 from swink.mcp.redirects import Listener, LoginFailed
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer
+from swink.mcp.timeouts import PausableTimeouts, Withdrawn
 from swink.mcp.webaddress import web_address
 from swink.messages.redact import describe_traceback, redact_text
 from swink.stream.urls import is_loopback, is_private
@@ -30,7 +30,7 @@ from swink.system.threads import in_thread
 log = logging.getLogger("swink.mcp")
 
 OnLogin = Callable[[str, str], object]
-"""Shows somebody where to log in: it is given the server's name and the URL; swink waits for the browser.
+"""Shows the user where to log in: it is given the server's name and the URL; swink waits for the browser.
 Sync functions run in a thread."""
 
 Deliver = Callable[[Any], Awaitable[Any]]
@@ -38,7 +38,7 @@ Deliver = Callable[[Any], Awaitable[Any]]
 _TIMES = 2
 """Logins for one request; a server may always ask for more."""
 _PATIENCE = 300.0
-"""Seconds that somebody has for a login."""
+"""Seconds that a user has for a login."""
 _MOST_BYTES = 1 << 20
 _MOST_TEXT = 500
 
@@ -47,7 +47,13 @@ class Authorisation:
     """The login at one server, shared by its connections."""
 
     def __init__(
-        self, server: HttpServer, sdk: Sdk, limits: Limits, on_login: OnLogin | None, *, fresh: bool = False
+        self,
+        server: HttpServer,
+        sdk: Sdk,
+        limits: PausableTimeouts,
+        on_login: OnLogin | None,
+        *,
+        fresh: bool = False,
     ) -> None:
         self._server = server
         self._sdk = sdk
@@ -58,7 +64,7 @@ class Authorisation:
         self._login: Login | None = None
         self._alone = asyncio.Lock()
         self.failure = ""
-        """Why there is no login; until it is cleared nobody is asked again."""
+        """Why there is no login; until it is cleared the user is not asked again."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -101,7 +107,7 @@ class Authorisation:
     async def _ready(self, request: Any) -> Login:
         """The login, renewed if it has expired."""
         if self._login is not None and not self._login.is_expired:
-            return self._login  # without waiting for somebody who is logging in
+            return self._login  # without waiting for a login that is under way
         async with self._alone:
             if self._login is None:
                 self._login = Login() if self._why_not() else await self._logins.read()
@@ -176,12 +182,15 @@ class Authorisation:
         return True
 
     async def _ask(self, request: Any, response: Any) -> None:
-        """Send somebody to the authorisation server, and keep what it gives us."""
+        """Send the user to the authorisation server, and keep what it gives us."""
         known = self._login or Login()
         async with Listener(await self._port(known)) as listener:
 
             async def show(given: str) -> None:
-                url = self._web_address(given)
+                try:
+                    url = web_address(given)
+                except InvalidInput as error:
+                    raise LoginFailed(f"cannot be logged in to: {error}") from None
                 self._check(url)
                 self._sdk.oauth.check_offer(provider, self._server.client_id)
                 listener.expect(parse_qs(urlsplit(url).query)["state"][0])
@@ -239,7 +248,8 @@ class Authorisation:
         """The SDK's view of one login, with what is known of it."""
         client = self._client_of(known)
         uris = (client or {}).get("redirect_uris") or ()
-        if uri is not None and not self._is_ours(client) and uri not in [str(one) for one in uris]:
+        is_ours = client is not None and client["client_id"] == self._server.client_id
+        if uri is not None and not is_ours and uri not in [str(one) for one in uris]:
             client = None  # it was registered with another address to come back to
         return self._sdk.oauth.provider(self._server, replace(known, client=client), uri, show, come_back)
 
@@ -250,9 +260,6 @@ class Authorisation:
             return known.client
         method = "client_secret_basic" if secret else "none"
         return {"client_id": own, "client_secret": secret, "token_endpoint_auth_method": method}
-
-    def _is_ours(self, client: dict[str, Any] | None) -> bool:
-        return client is not None and client["client_id"] == self._server.client_id
 
     async def _drive(self, provider: Any, request: Any, refused: Any) -> None:
         """Run the SDK's protocol up to where it would send the request itself, which is done by `send`."""
@@ -302,12 +309,6 @@ class Authorisation:
             )
         if is_private(host) and not is_private(ours):
             raise LoginFailed(f"cannot be logged in to: it names {host}, which is not on the internet")
-
-    def _web_address(self, url: str) -> str:
-        try:
-            return web_address(url)
-        except InvalidInput as error:
-            raise LoginFailed(f"cannot be logged in to: {error}") from None
 
     async def _keep(self, login: Login) -> None:
         self._login = login

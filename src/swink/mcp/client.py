@@ -8,7 +8,7 @@ from typing import Any
 
 from swink.errors import InvalidInput, InvalidTool, MisuseError
 from swink.mcp.authorisation import OnLogin
-from swink.mcp.connection import Connection
+from swink.mcp.connection import ServerConnection
 from swink.mcp.elicitation import OnElicit
 from swink.mcp.naming import tool_names
 from swink.mcp.sdk import load_sdk
@@ -53,7 +53,7 @@ class McpServers:
         names = [server.name for server in self.servers]
         if len(set(names)) != len(names) or not all(names):
             raise MisuseError(f"MCP servers need different names, not {names}")
-        self._connections: list[Connection] = []
+        self._connections: list[ServerConnection] = []
         self._tools: tuple[Tool, ...] | None = None
         self.origins: dict[str, tuple[str, str]] = {}
         """The server and its own name for each tool, by the tool's name here."""
@@ -74,7 +74,7 @@ class McpServers:
             return self
         sdk = await load_sdk()
         self._connections = [
-            Connection(server, sdk, self._on_elicit, self._on_login, before_start=self._before_start)
+            ServerConnection(server, sdk, self._on_elicit, self._on_login, before_start=self._before_start)
             for server in enabled
         ]
         try:
@@ -120,7 +120,7 @@ class McpServers:
         )
         enabled = [connection.server.name for connection in self._connections]
         problems: list[str] = []
-        found: list[tuple[Connection, Any]] = []
+        found: list[tuple[ServerConnection, Any]] = []
         for connection, session in zip(self._connections, opened, strict=True):
             if not isinstance(session, BaseException):
                 found.extend(
@@ -139,7 +139,7 @@ class McpServers:
 
 
 def _make_tools(
-    found: Sequence[tuple[Connection, Any]], names: Mapping[tuple[str, str], str], problems: list[str]
+    found: Sequence[tuple[ServerConnection, Any]], names: Mapping[tuple[str, str], str], problems: list[str]
 ) -> Iterable[Tool]:
     """Tools of ours; one whose schema cannot be used, or that is listed twice, is left out and reported."""
     done: set[tuple[str, str]] = set()
@@ -155,7 +155,7 @@ def _make_tools(
             problems.append(f"MCP server {pair[0]!r}: {pair[1]!r} is left out: {error}")
 
 
-def _make_tool(connection: Connection, tool: Any, name: str) -> Tool:
+def _make_tool(connection: ServerConnection, tool: Any, name: str) -> Tool:
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         async def progress(done: float, total: float | None, message: str | None) -> None:
             ctx.update({"progress": done, "total": total, "message": message})

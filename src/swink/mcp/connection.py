@@ -2,28 +2,27 @@
 
 The SDK's task groups must be entered and left in one task, so each connection is opened, held and closed in
 its own task; calls come from anywhere in the same event loop. After a connection is lost, the next call makes
-a new one; the call that was under way is not repeated, since nobody knows how far it came.
+a new one; the call that was under way is not repeated, since it may have taken effect.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any
 
-from swink.mcp.asking import Asker
 from swink.mcp.authorisation import Authorisation, AuthorisedClient, OnLogin
 from swink.mcp.elicitation import OnElicit
-from swink.mcp.limits import Limits
-from swink.mcp.lines import broken_reply
+from swink.mcp.elicitcallback import ElicitCallback
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer, own_directory
-from swink.mcp.stderr import Stderr
+from swink.mcp.serveroutput import Stderr, broken_reply
+from swink.mcp.timeouts import PausableTimeouts
 from swink.messages.redact import redact_text
 from swink.stream import observer
-from swink.system.aio import outlast
+from swink.system.aio import outlast, retrieve
 from swink.system.programs import environment, find_program, passed_over
 from swink.system.threads import in_thread
 from swink.system.writable import is_writable_by_model
@@ -41,7 +40,7 @@ _FORGOTTEN = "Session terminated"
 """What the SDK says when a server answers 404 to a session."""
 
 
-class Connection:
+class ServerConnection:
     """One server, connected when it is needed."""
 
     def __init__(
@@ -56,9 +55,9 @@ class Connection:
     ) -> None:
         self.server = server
         self._sdk = sdk
-        self._limits = Limits()
+        self._limits = PausableTimeouts()
         self._before_start = before_start
-        self._asker = None if on_elicit is None else Asker(server.name, on_elicit, sdk, self._limits)
+        self._asker = None if on_elicit is None else ElicitCallback(server.name, on_elicit, sdk, self._limits)
         self._login: Authorisation | None = None
         if isinstance(server, HttpServer):
             self._login = Authorisation(server, sdk, self._limits, on_login, fresh=fresh_login)
@@ -189,8 +188,8 @@ class McpSession:
         self,
         server: Server,
         sdk: Sdk,
-        limits: Limits,
-        asker: Asker | None,
+        limits: PausableTimeouts,
+        asker: ElicitCallback | None,
         login: Authorisation | None,
         before_start: Callable[[], None] | None,
     ) -> None:
@@ -207,7 +206,7 @@ class McpSession:
         self._stderr: Stderr | None = None
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
-        self.opened.add_done_callback(_retrieve)
+        self.opened.add_done_callback(retrieve)
         self.task = loop.create_task(self._run(), name=f"swink-mcp-{server.name}")
 
     @property
@@ -265,7 +264,7 @@ class McpSession:
         async with AsyncExitStack() as stack:
             stack.enter_context(self._sdk.without_baggage())
             async with self._limits.of(self._server.connect_timeout):
-                transport = _Watched(await self._transport(stack), self._ended, self._sdk)
+                transport = _watched(await self._transport(stack), self._ended, self._sdk)
                 us = self._sdk.Implementation(name="swink", version="1")
                 self.client = await stack.enter_async_context(
                     self._sdk.Client(
@@ -321,22 +320,11 @@ class McpSession:
         )
 
 
-class _Watched:
+@asynccontextmanager
+async def _watched(transport: Any, ended: asyncio.Event, sdk: Sdk) -> AsyncGenerator[tuple[Any, Any]]:
     """A transport that sets an event when the server has closed its end."""
-
-    def __init__(self, transport: Any, ended: asyncio.Event, sdk: Sdk) -> None:
-        self._transport = transport
-        self._ended = ended
-        self._sdk = sdk
-
-    async def __aenter__(self) -> tuple[Any, Any]:
-        read, write = await self._transport.__aenter__()
-        return _WatchedStream(read, self._ended, self._sdk), write
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Any:
-        return await self._transport.__aexit__(kind, error, trace)
+    async with transport as (read, write):
+        yield _WatchedStream(read, ended, sdk), write
 
 
 class _WatchedStream:
@@ -410,9 +398,3 @@ def _command(server: StdioServer, directory: str, path: str) -> str:
         hint = f" ({other} is not used, because the model can write it: give its whole path)" if other else ""
         raise FileNotFoundError(f"there is no command {server.command!r} in its PATH{hint}")
     return found
-
-
-def _retrieve(future: "asyncio.Future[None]") -> None:
-    """Keep asyncio from logging a failure that nobody waits for any more."""
-    if not future.cancelled():
-        future.exception()

@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swink.errors import InvalidInput
 from swink.mcp.webaddress import web_address
@@ -50,7 +51,7 @@ class ElicitField(Struct, frozen=True):
     """minLength, maxLength, minimum, maximum, minItems, maxItems and format, where the server sets them."""
 
     def parse(self, text: str) -> Any:
-        """The value that somebody means by this text; raises `InvalidInput` with what is wanted."""
+        """The value that a typed text means; raises `InvalidInput` with what is wanted."""
         said = text.strip()
         match self.kind:
             case "text":
@@ -229,11 +230,7 @@ def _read_field(name: str, schema: Any, required: bool) -> ElicitField:
         found.check(spec.get("default"))
     except InvalidInput:
         return found  # there is none, or none that would be accepted
-    return ElicitField(**{**_fields_of(found), "default": spec["default"]})
-
-
-def _fields_of(found: ElicitField) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in found.__struct_fields__}
+    return replace(found, default=spec["default"])
 
 
 def _read_choices(spec: Mapping[str, Any]) -> dict[str, str] | None:

@@ -9,7 +9,7 @@ from swink.mcp.logins import Login
 from swink.mcp.serverconfig import HttpServer
 
 _NOWHERE = "http://127.0.0.1/callback"
-"""Where nobody comes back to: a token that is only renewed needs no redirect."""
+"""A placeholder: a token that is only renewed needs no redirect."""
 
 
 class OAuth:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec import Struct
 
 from swink.mcp.serverconfig import McpError
+from swink.system.aio import retrieve
 
 _PATH = "/callback"
 _MOST_BYTES = 16_384
@@ -48,12 +49,14 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._state = ""
         self._found: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
-        self._found.add_done_callback(_retrieve)
+        self._found.add_done_callback(retrieve)
         self._visits: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "Listener":
         try:
-            self._server = await self._listen(self._wanted)
+            self._server = await asyncio.start_server(
+                self._visited, "127.0.0.1", self._wanted, limit=_MOST_BYTES
+            )
         except OSError as error:
             raise LoginFailed(f"port {self._wanted} is taken ({error.strerror})") from error
         return self
@@ -88,9 +91,6 @@ class Listener:
         """What came back."""
         return await self._found
 
-    async def _listen(self, port: int) -> asyncio.Server:
-        return await asyncio.start_server(self._visited, "127.0.0.1", port, limit=_MOST_BYTES)
-
     async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         visit = asyncio.current_task()
         assert visit is not None
@@ -101,7 +101,7 @@ class Listener:
         try:
             async with asyncio.timeout(_PATIENCE):
                 head = await reader.readuntil(b"\r\n\r\n")
-                status, text = self._take(head.split(b"\r\n", 1)[0].decode("latin-1"))
+                status, text = self._judge(head.split(b"\r\n", 1)[0].decode("latin-1"))
                 page = _PAGE.format(text).encode()
                 writer.write(
                     f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nConnection: close\r\n"
@@ -110,14 +110,14 @@ class Listener:
                 )
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever that was, it was not the browser that is waited for
+            pass  # not the browser that is waited for
         except asyncio.CancelledError:
             pass  # the listener is closed; Python 3.11 reports a visit that ends so as an error
         finally:
             self._visits.discard(visit)
             writer.close()
 
-    def _take(self, line: str) -> tuple[str, str]:
+    def _judge(self, line: str) -> tuple[str, str]:
         """Judge one visit by the first line of its request."""
         words = line.split(" ")
         parts = urlsplit(words[1] if len(words) == 3 and words[0] == "GET" else "")
@@ -133,12 +133,6 @@ class Listener:
             return "200 OK", "The login was refused. You may close this window."
         self._found.set_result(Redirect(code, state, query.get("iss")))
         return "200 OK", "You are logged in. You may close this window and go back to swink."
-
-
-def _retrieve(future: "asyncio.Future[Redirect]") -> None:
-    """Keep asyncio from logging a refusal that nobody waits for any more."""
-    if not future.cancelled():
-        future.exception()
 
 
 def _same(one: str, other: str) -> bool:

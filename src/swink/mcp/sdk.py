@@ -1,11 +1,10 @@
 """The official SDK, imported when a server is first opened: that takes more than a second."""
 
-import importlib
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
-from types import ModuleType
+from importlib import import_module
 from typing import Any, cast
 
 from swink.mcp.oauth import OAuth
@@ -20,25 +19,23 @@ class Sdk:
     """The few names of the SDK that are used here."""
 
     def __init__(self) -> None:
-        mcp = _module("mcp")
-        types = _module("mcp_types")
-        anyio = _module("anyio")
-        self.httpx: Any = _module("httpx2")
+        mcp = import_module("mcp")
+        types = import_module("mcp_types")
+        anyio = import_module("anyio")
+        self.httpx: Any = import_module("httpx2")
         self.oauth = OAuth()
-        self._certificates: Any = (
-            self.httpx.create_ssl_context()
-        )  # once, and not on the event loop: it is slow
+        self._certificates: Any = self.httpx.create_ssl_context()  # once, in a thread: it is slow
         self.Client: Any = mcp.Client
         self.McpFailure: type[Exception] = mcp.MCPError
         self._parameters: Any = mcp.StdioServerParameters
         self._types = types
-        self._session_message: Any = _module("mcp.shared.message").SessionMessage
+        self._session_message: Any = import_module("mcp.shared.message").SessionMessage
         self.Implementation: Any = types.Implementation
         self.stdio_client: Any = mcp.stdio_client
-        self.http_client: Any = _module("mcp.client.streamable_http").streamable_http_client
-        self._context: Any = _module("opentelemetry.context")
-        self._baggage: Any = _module("opentelemetry.baggage")
-        self.inherited: tuple[str, ...] = tuple(_module("mcp.client.stdio").DEFAULT_INHERITED_ENV_VARS)
+        self.http_client: Any = import_module("mcp.client.streamable_http").streamable_http_client
+        self._context: Any = import_module("opentelemetry.context")
+        self._baggage: Any = import_module("opentelemetry.baggage")
+        self.inherited: tuple[str, ...] = tuple(import_module("mcp.client.stdio").DEFAULT_INHERITED_ENV_VARS)
         logging.getLogger("mcp.client.stdio").addFilter(_is_no_chatter)
         self.CLOSED: int = types.CONNECTION_CLOSED
         self.TIMED_OUT: int = types.REQUEST_TIMEOUT
@@ -100,19 +97,17 @@ class Sdk:
         return self._session_message(self._types.JSONRPCError(jsonrpc="2.0", id=call_id, error=error))
 
 
+_sdk = cache(Sdk)
+
+
 async def load_sdk() -> Sdk:
     """The SDK, imported in a thread so that the event loop is not blocked."""
     try:
-        return await in_thread(_load)
+        return await in_thread(_sdk)
     except ImportError as error:
         raise McpError(
             f"MCP servers need the SDK ({error}); install it with: {install_command('mcp')}"
         ) from error
-
-
-@cache
-def _load() -> Sdk:
-    return Sdk()
 
 
 def first_error(error: BaseException) -> BaseException:
@@ -126,7 +121,3 @@ def first_error(error: BaseException) -> BaseException:
 def _is_no_chatter(record: logging.LogRecord) -> bool:
     """Not the traceback for each line of a server's that is no message: `Connection` judges those."""
     return not str(record.msg).startswith("Failed to parse JSONRPC message")
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(name)

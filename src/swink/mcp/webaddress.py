@@ -1,4 +1,4 @@
-r"""Web addresses that somebody else wants a person to open.
+r"""Web addresses that a server wants a person to open, and the browser that opens them.
 
 Browsers read addresses by other rules than Python does: `\` is `/`, line ends are dropped, `%2e` in a host is
 a dot, 0x7f.1 is 127.0.0.1. So an address is taken only if there is one way to read it, and is written anew in
@@ -6,11 +6,16 @@ plain ASCII: what is shown is what is opened.
 """
 
 import ipaddress
+import os
 import re
+import subprocess
+import sys
+import threading
 import unicodedata
 from urllib.parse import quote
 
 from swink.errors import InvalidInput
+from swink.system.programs import NEUTRAL, environment, python_module
 
 _MOST = 8_000
 _LONGEST_HOST = 253
@@ -43,6 +48,22 @@ def web_address(text: str) -> str:
         raise InvalidInput(f"an address with the port {port} is not opened")
     shown = "" if port is None or port == _PORTS[scheme] else f":{port}"
     return f"{scheme}://{_host(host)}{shown}{quote(rest, safe=_KEPT)}"
+
+
+def open_browser(url: str) -> bool:
+    """Begin to show a page; False where no browser has a window of its own."""
+    windowed = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+    if windowed:
+        # A process of its own: some browsers write to the terminal, others end only with their window.
+        threading.Thread(target=_show, args=(url,), name="swink-browser", daemon=True).start()
+    return windowed
+
+
+def _show(url: str) -> None:
+    # It looks for browsers on the PATH, which has no place of the workspace here.
+    python_module("webbrowser", "-t", url, cwd=NEUTRAL, env=environment()).run(stdout=subprocess.DEVNULL)
 
 
 def _host(host: str) -> str:

@@ -76,6 +76,22 @@ class Cost(Struct, frozen=True, gc=False, omit_defaults=True):
         )
 
 
+def format_dollars(amount: float, places: int | None = None, *, exact: bool = False) -> str:
+    """An amount for people, with as many digits as it takes to see it, or with a fixed number of places.
+
+    What is too small to see is `<$0.0001`; if it is wanted exactly, it is written with an exponent.
+    """
+    if places is not None:
+        return f"${amount:.{places}f}"
+    if amount == 0:
+        return "$0"
+    if amount >= 0.995:
+        return f"${amount:,.0f}" if amount >= 100 else f"${amount:.2f}"
+    if amount >= 0.0001:
+        return f"${amount:.4f}"
+    return f"${amount:.1e}" if exact else "<$0.0001"
+
+
 _CATEGORIES = ("input", "output", "cache_read", "cache_write")
 
 DETAILS = {

@@ -16,8 +16,8 @@ from swink.messages import (
     UserMessage,
 )
 from swink.serve.wire import (
-    Asked,
     Refused,
+    ServedRequest,
     ServedTool,
     fields,
     members,
@@ -50,7 +50,7 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 class AnthropicWire:
     """One request, and the events of its reply."""
 
-    def read(self, body: Any) -> Asked:
+    def read_request(self, body: Any) -> ServedRequest:
         """What is asked for; raises `Refused`."""
         request = fields(body)
         if not isinstance(request.get("messages"), list):
@@ -72,16 +72,14 @@ class AnthropicWire:
             list(_tools(members(request.get("tools")))),
             output=_output(request.get("output_config")),
         )
-        return Asked(context, options, bool(request.get("stream")))
+        return ServedRequest(context, options, bool(request.get("stream")))
 
-    def begin(self, model: str, asked: Asked) -> list[bytes]:
-        """The beginning of the message."""
+    def start_reply(self, model: str, asked: ServedRequest) -> list[bytes]:
         return [
             sse({"type": "message_start", "message": _message(model, [], None, Usage())}, "message_start")
         ]
 
-    def write(self, event: AssistantMessageEvent) -> list[bytes]:
-        """The events of one event."""
+    def write_event(self, event: AssistantMessageEvent) -> list[bytes]:
         match event:
             case TextStart(index):
                 return [_start(index, {"type": "text", "text": ""})]
@@ -106,13 +104,11 @@ class AnthropicWire:
             case _:
                 return []
 
-    def whole(self, model: str, message: AssistantMessage) -> dict[str, Any]:
-        """A reply in one piece."""
+    def whole_reply(self, model: str, message: AssistantMessage) -> dict[str, Any]:
         content = [block for each in message.content if (block := _block(each)) is not None]
         return _message(model, content, _REASONS.get(message.stop_reason, "end_turn"), message.usage)
 
     def failure(self, status: int, message: str, kind: str | None) -> dict[str, Any]:
-        """An error."""
         names = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
         said = f"prompt is too long: {message}" if kind == "context_window_exceeded" else message
         return {"type": "error", "error": {"type": names.get(status, "api_error"), "message": said}}

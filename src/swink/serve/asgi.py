@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from swink.serve.connections import IDLE_SECONDS, Connections, Site
+from swink.serve.wire import Refused
 
 SHUTDOWN_SECONDS = 0.1
 SEND_SECONDS = 60.0
@@ -41,7 +42,7 @@ async def serve_app(
     connections = connections or Connections()
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        connections.began(request.protocol)
+        connections.request_began(request.protocol)
         exchange = _Exchange(request)
         scope = exchange.scope()
         scope["extensions"] = {_ADMITTED: partial(connections.admitted, request.protocol)}
@@ -69,9 +70,27 @@ async def serve_app(
 
 
 def admit(scope: Message) -> None:
-    """Say that whoever sent a request may ask: their connection makes room for nobody any more."""
+    """Mark the sender of a request as admitted: its connection is not dropped to make room for others."""
     if (admitted := scope.get("extensions", {}).get(_ADMITTED)) is not None:
         admitted()
+
+
+async def read_body(receive: Receive, most: int, seconds: float) -> bytes | None:
+    """The body of a request; None if the client left before it was complete, `Refused` if it is too large."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                body += message.get("body", b"")
+                if len(body) > most:
+                    raise Refused(413, f"the request is larger than {most} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        raise Refused(408, "the request did not arrive in time") from None
 
 
 class _Exchange:

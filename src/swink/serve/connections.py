@@ -1,4 +1,4 @@
-"""Connections: how many a server holds at once, and who makes room for whom.
+"""Connections: how many a server holds at once, and which are dropped when there are more.
 
 A connection is a stranger's until the application has admitted a request of it: `admitted`. Strangers make
 room first: the oldest of the address that has most of them. So nobody who opens connections and says nothing,
@@ -63,18 +63,17 @@ class Connections:
         connection.timer = asyncio.get_running_loop().call_later(self._head_seconds, connection.drop)
         return True
 
-    def began(self, inner: Any) -> None:
+    def request_began(self, inner: Any) -> None:
         """The head of a request has arrived."""
         if (connection := self._open.get(inner)) is not None:
             connection.stop_timer()
 
     def admitted(self, inner: Any) -> None:
-        """A request was let in: whoever sent it is no stranger."""
+        """A request was let in: its sender is no stranger."""
         if (connection := self._open.get(inner)) is not None:
             self._forget_stranger(connection)
 
     def closed(self, connection: "_Watched") -> None:
-        """Forget a connection."""
         if self._open.pop(connection.inner, None) is not None:
             connection.stop_timer()
             self._forget_stranger(connection)
@@ -116,7 +115,6 @@ class Site(web.BaseSite):
         return f"{'https' if self._tls else 'http'}://{self._address[0]}:{self._address[1]}"
 
     async def start(self) -> None:
-        """Listen."""
         await super().start()
         server = self._runner.server
         assert server is not None
@@ -150,7 +148,7 @@ class _Watched(asyncio.Protocol):
             else:
                 self._transport.abort()
         elif self._tls is None:
-            self._begin(transport)
+            self._begin_requests(transport)
         else:
             self._is_securing = True
             task = asyncio.get_running_loop().create_task(self._secure(self._transport, self._tls))
@@ -201,9 +199,9 @@ class _Watched(asyncio.Protocol):
         if secure is None:
             self.drop()
         else:
-            self._begin(secure)
+            self._begin_requests(secure)
 
-    def _begin(self, transport: asyncio.BaseTransport) -> None:
+    def _begin_requests(self, transport: asyncio.BaseTransport) -> None:
         self._is_begun = True
         self.inner.connection_made(transport)
         for data in self._early:

@@ -7,7 +7,6 @@ Tools, structured output, the repetition guard and the queue are those of `local
 disconnects stops its reply. Without an `api_key`, programs on this machine may ask, and no web page.
 """
 
-import asyncio
 import hmac
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -21,11 +20,11 @@ from swink.errors import AgentError, MisuseError, ModelError
 from swink.local import DEFAULT_MODEL, LocalStreamFn, State
 from swink.messages import AssistantMessage, ModelSpec, Usage
 from swink.messages.redact import describe_error
+from swink.serve.admission import check_json, check_visitor
 from swink.serve.anthropicwire import AnthropicWire
-from swink.serve.asgi import Message, Receive, Send, admit, serve_app
+from swink.serve.asgi import Message, Receive, Send, admit, read_body, serve_app
 from swink.serve.openaiwire import OpenAIWire
-from swink.serve.visitors import check_json, check_visitor
-from swink.serve.wire import Asked, Refused
+from swink.serve.wire import Refused, ServedRequest
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, Start, StreamFn, UsageUpdate
 from swink.stream.urls import is_loopback
 from swink.system.aio import close
@@ -33,6 +32,7 @@ from swink.system.aio import close
 logger = logging.getLogger("swink.serve")
 
 _MAX_BODY = 32 * 1024 * 1024
+_BODY_SECONDS = 60.0
 _STATUS = {"context_window_exceeded": 400, "auth": 401, "rate_limit": 429}
 
 
@@ -53,13 +53,13 @@ class ServedModel(Struct, frozen=True):
         return self.address
 
 
-class Wire(Protocol):
+class ServedProtocol(Protocol):
     """One protocol: what its requests ask for, and how it writes replies."""
 
-    def read(self, body: Any) -> Asked: ...
-    def begin(self, model: str, asked: Asked) -> list[bytes]: ...
-    def write(self, event: AssistantMessageEvent) -> list[bytes]: ...
-    def whole(self, model: str, message: AssistantMessage) -> dict[str, Any]: ...
+    def read_request(self, body: Any) -> ServedRequest: ...
+    def start_reply(self, model: str, asked: ServedRequest) -> list[bytes]: ...
+    def write_event(self, event: AssistantMessageEvent) -> list[bytes]: ...
+    def whole_reply(self, model: str, message: AssistantMessage) -> dict[str, Any]: ...
     def failure(self, status: int, message: str, kind: str | None) -> dict[str, Any]: ...
 
 
@@ -107,8 +107,6 @@ def _check_key(host: str, api_key: str | None) -> None:
 
 
 class _App:
-    """The ASGI application."""
-
     def __init__(self, stream_fn: StreamFn, model: ModelSpec, api_key: str | None) -> None:
         self._stream_fn = stream_fn
         self._model = model
@@ -116,7 +114,7 @@ class _App:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         path = str(scope["path"])
-        wire: Wire = AnthropicWire() if path.startswith("/v1/messages") else OpenAIWire()
+        wire: ServedProtocol = AnthropicWire() if path.startswith("/v1/messages") else OpenAIWire()
         try:
             self._check(scope)
             admit(scope)
@@ -128,7 +126,7 @@ class _App:
                 known = "POST /v1/chat/completions, POST /v1/messages and GET /v1/models"
                 raise Refused(404, f"here are {known}, not {scope['method']} {path}")
             check_json(scope["headers"])
-            asked = wire.read(await _body(receive))
+            asked = wire.read_request(await _body(receive))
             await self._answer(wire, asked, send)
         except Refused as refused:
             await _send_json(
@@ -146,32 +144,32 @@ class _App:
         if not hmac.compare_digest(given.strip(), self._key):
             raise Refused(401, "the key is missing or wrong")
 
-    async def _answer(self, wire: Wire, asked: Asked, send: Send) -> None:
-        begun = False
+    async def _answer(self, wire: ServedProtocol, asked: ServedRequest, send: Send) -> None:
+        is_started = False
         assembly = Assembly()
         async with aclosing(self._events(asked)) as events:
             async for event in events:
-                if isinstance(event, Error) and not begun:
+                if isinstance(event, Error) and not is_started:
                     status = _STATUS.get(event.kind or "", 500)
                     await _send_json(send, status, wire.failure(status, event.message, event.kind))
                     return
                 assembly.feed(event)
                 if not asked.stream or isinstance(event, Start | UsageUpdate):
                     continue
-                if not begun:
-                    begun = True
-                    await _begin(send, 200, b"text/event-stream")
-                    await _write(send, wire.begin(self._model.model_id, asked))
-                await _write(send, wire.write(event))
+                if not is_started:
+                    is_started = True
+                    await _start_response(send, 200, b"text/event-stream")
+                    await _write(send, wire.start_reply(self._model.model_id, asked))
+                await _write(send, wire.write_event(event))
         if asked.stream:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         else:
             done = assembly.terminal
             reason = done.stop_reason if isinstance(done, Done) else "error"
             message = assembly.message(self._model, reason, usage=done.usage if done else Usage())
-            await _send_json(send, 200, wire.whole(self._model.model_id, message))
+            await _send_json(send, 200, wire.whole_reply(self._model.model_id, message))
 
-    async def _events(self, asked: Asked) -> AsyncGenerator[AssistantMessageEvent, None]:
+    async def _events(self, asked: ServedRequest) -> AsyncGenerator[AssistantMessageEvent, None]:
         """The events of the reply, ended by a terminal whatever happens."""
         stream: AsyncIterator[AssistantMessageEvent] = self._stream_fn(
             self._model, asked.context, asked.options
@@ -183,7 +181,7 @@ class _App:
             message = error.message if isinstance(error, ModelError) else str(error)
             yield Error(message, error.kind)
         except Exception as error:
-            # A stream function is somebody else's code; its error is for the server's log, not for clients.
+            # A stream function is the application's code; its error is for the server's log, not for clients.
             logger.warning("%s: the stream function failed: %s", self._model, describe_error(error))
             yield Error("the server failed while it asked the model", "network")
         finally:
@@ -191,25 +189,16 @@ class _App:
 
 
 async def _body(receive: Receive) -> Any:
-    body = bytearray()
+    body = await read_body(receive, _MAX_BODY, _BODY_SECONDS)
+    if body is None:
+        raise ConnectionResetError
     try:
-        async with asyncio.timeout(60):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ConnectionResetError
-                body += message.get("body", b"")
-                if len(body) > _MAX_BODY:
-                    raise Refused(413, f"the request is larger than {_MAX_BODY} bytes")
-                if not message.get("more_body", False):
-                    return msgspec.json.decode(body)
-    except TimeoutError:
-        raise Refused(408, "the request did not arrive in time") from None
+        return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the request is not JSON: {error}") from None
 
 
-async def _begin(send: Send, status: int, kind: bytes) -> None:
+async def _start_response(send: Send, status: int, kind: bytes) -> None:
     headers = [(b"content-type", kind), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
 
@@ -220,5 +209,5 @@ async def _write(send: Send, lines: list[bytes]) -> None:
 
 
 async def _send_json(send: Send, status: int, value: dict[str, Any]) -> None:
-    await _begin(send, status, b"application/json")
+    await _start_response(send, status, b"application/json")
     await send({"type": "http.response.body", "body": msgspec.json.encode(value), "more_body": False})

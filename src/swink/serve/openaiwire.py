@@ -17,8 +17,8 @@ from swink.messages import (
     UserMessage,
 )
 from swink.serve.wire import (
-    Asked,
     Refused,
+    ServedRequest,
     ServedTool,
     fields,
     members,
@@ -51,7 +51,7 @@ class OpenAIWire:
         self._counts = False
         self._calls: dict[int, int] = {}
 
-    def read(self, body: Any) -> Asked:
+    def read_request(self, body: Any) -> ServedRequest:
         """What is asked for; raises `Refused`."""
         request = fields(body)
         if not isinstance(request.get("messages"), list):
@@ -75,16 +75,14 @@ class OpenAIWire:
             output=_output(request.get("response_format")),
         )
         counts = bool(fields(request.get("stream_options")).get("include_usage"))
-        return Asked(context, options, bool(request.get("stream")), counts)
+        return ServedRequest(context, options, bool(request.get("stream")), counts)
 
-    def begin(self, model: str, asked: Asked) -> list[bytes]:
-        """The first chunk."""
+    def start_reply(self, model: str, asked: ServedRequest) -> list[bytes]:
         self._head = _head("chat.completion.chunk", model)
         self._counts = asked.counts
         return [self._chunk({"role": "assistant", "content": ""})]
 
-    def write(self, event: AssistantMessageEvent) -> list[bytes]:
-        """The chunks of one event."""
+    def write_event(self, event: AssistantMessageEvent) -> list[bytes]:
         match event:
             case TextDelta(_, text):
                 return [self._chunk({"content": text})]
@@ -106,8 +104,7 @@ class OpenAIWire:
             case _:
                 return []
 
-    def whole(self, model: str, message: AssistantMessage) -> dict[str, Any]:
-        """A reply in one piece."""
+    def whole_reply(self, model: str, message: AssistantMessage) -> dict[str, Any]:
         said: dict[str, Any] = {"role": "assistant", "content": message.text or None, "refusal": None}
         if message.thinking:
             said["reasoning_content"] = message.thinking
@@ -118,7 +115,6 @@ class OpenAIWire:
         return {**_head("chat.completion", model), "choices": [choice], "usage": _usage(message.usage)}
 
     def failure(self, status: int, message: str, kind: str | None) -> dict[str, Any]:
-        """An error."""
         code = "context_length_exceeded" if kind == "context_window_exceeded" else kind
         return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
 

@@ -23,7 +23,8 @@ from swink.messages import ModelSpec
 from swink.messages.redact import describe_error, redact_text
 from swink.providers.proxy.wire import VERSION, WireRequest, decode_request, encode_reply
 from swink.serve.admission import is_name, is_served
-from swink.serve.asgi import App, Message, Receive, Send, admit, serve_app
+from swink.serve.asgi import App, Message, Receive, Send, admit, read_body, serve_app
+from swink.serve.wire import Refused
 from swink.stream import (
     AssistantMessageEvent,
     BlockAdded,
@@ -77,17 +78,7 @@ async def serve_proxy(
         yield url
 
 
-class _Refused(Exception):
-    """The request gets a status instead of a stream."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class _Job(Struct, frozen=True):
-    """One accepted request."""
-
     stream_fn: StreamFn
     model: ModelSpec
     context: LlmContext
@@ -97,8 +88,6 @@ class _Job(Struct, frozen=True):
 
 
 class _Proxy:
-    """The application."""
-
     def __init__(
         self, stream_fns: Mapping[str, StreamFn], tokens: Mapping[str, Iterable[str]], max_body: int
     ) -> None:
@@ -120,7 +109,7 @@ class _Proxy:
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
             job = await self._accept(scope, receive)
-        except _Refused as refused:
+        except Refused as refused:
             await _refuse(send, refused)
         else:
             if job is not None:
@@ -129,15 +118,15 @@ class _Proxy:
     async def _accept(self, scope: Message, receive: Receive) -> _Job | None:
         """The job that a request asks for; None if the client left before its request was complete."""
         if scope["path"] != "/v1/stream":
-            raise _Refused(404, "the proxy answers POST /v1/stream only")
+            raise Refused(404, "the proxy answers POST /v1/stream only")
         if scope["method"] != "POST":
-            raise _Refused(405, "the proxy answers POST /v1/stream only")
+            raise Refused(405, "the proxy answers POST /v1/stream only")
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
         allowed = self._models_of(headers.get("authorization", ""))
         if allowed is None:
-            raise _Refused(401, "unknown token")
+            raise Refused(401, "unknown token")
         admit(scope)
         body = await self._read(headers, receive)
         return None if body is None else await self._job(body, allowed)
@@ -146,10 +135,8 @@ class _Proxy:
         scheme, _, token = authorization.partition(" ")
         given = sha256(token.strip().encode("utf-8", "replace")).digest()
         found: tuple[str, ...] | None = None
-        for (
-            digest,
-            models,
-        ) in self._tokens:  # all of them, so that the time taken says nothing about the token
+        # All of them, so that the time taken says nothing about the token.
+        for digest, models in self._tokens:
             if hmac.compare_digest(digest, given):
                 found = models
         return found if scheme.lower() == "bearer" else None
@@ -157,47 +144,34 @@ class _Proxy:
     async def _read(self, headers: Mapping[str, str], receive: Receive) -> bytes | None:
         announced = headers.get("content-length", "")
         if announced.isascii() and announced.isdigit() and int(announced) > self._max_body:
-            raise _Refused(413, f"the request is larger than {self._max_body} bytes")
-        body = bytearray()
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    body += message.get("body", b"")
-                    if len(body) > self._max_body:
-                        raise _Refused(413, f"the request is larger than {self._max_body} bytes")
-                    if not message.get("more_body", False):
-                        return bytes(body)
-        except TimeoutError:
-            raise _Refused(408, "the request did not arrive in time") from None
+            raise Refused(413, f"the request is larger than {self._max_body} bytes")
+        return await read_body(receive, self._max_body, BODY_SECONDS)
 
     async def _job(self, body: bytes, allowed: tuple[str, ...]) -> _Job:
         try:
             request = await in_thread(decode_request, body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _Refused(400, f"not a proxy request: {error}") from None
+            raise Refused(400, f"not a proxy request: {error}") from None
         except StreamError as error:
-            raise _Refused(400, str(error)) from None
+            raise Refused(400, str(error)) from None
         if request.version > VERSION:
-            raise _Refused(400, f"this proxy speaks version {VERSION} of the protocol, not {request.version}")
+            raise Refused(400, f"this proxy speaks version {VERSION} of the protocol, not {request.version}")
         model = self._model(request)
         listed = str(model) in allowed or str(model) in self._stream_fns
         if not listed and not is_name(model):
-            raise _Refused(400, "that is not the name of a model")
+            raise Refused(400, "that is not the name of a model")
         if not any(fnmatchcase(str(model), pattern) for pattern in allowed):
-            raise _Refused(403, f"this token may not use {model}")
+            raise Refused(403, f"this token may not use {model}")
         stream_fn = self._stream_fns.get(str(model)) or self._stream_fns.get(model.provider)
         if stream_fn is None or not await is_served(stream_fn, model, listed):
-            raise _Refused(404, f"no such model here: {model}")
+            raise Refused(404, f"no such model here: {model}")
         try:
             options = StreamOptions(**msgspec.structs.asdict(request.options))
         except InvalidInput as error:
-            raise _Refused(400, str(error)) from None
+            raise Refused(400, str(error)) from None
         context = LlmContext(request.system, request.messages, request.tools, request.hosted, request.output)
         if context.output is not None and not _has_native_output(stream_fn, model, context):
-            raise _Refused(400, f"{model} takes no output schema; ask for the answer as a tool call")
+            raise Refused(400, f"{model} takes no output schema; ask for the answer as a tool call")
         return _Job(stream_fn, model, context, options, request.version, request.revision)
 
     def _model(self, request: WireRequest) -> ModelSpec:
@@ -208,7 +182,7 @@ class _Proxy:
             if colon and provider in providers:
                 return ModelSpec(provider, model_id)
             if len(providers) != 1:
-                raise _Refused(400, "name the model as provider:model")
+                raise Refused(400, "name the model as provider:model")
             return ModelSpec(providers.pop(), request.model)
         return ModelSpec(
             request.model.provider,
@@ -318,7 +292,7 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
     except AgentError as error:
         failure = error
     except Exception as error:
-        # A stream function is somebody else's code; its error is for the server's log, not for clients.
+        # A stream function is the application's code; its error is for the server's log, not for clients.
         logger.warning("%s: the stream function failed: %s", job.model, describe_error(error))
         failure = NetworkError("the server failed while it asked the model")
     finally:
@@ -334,7 +308,7 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _refuse(send: Send, refused: _Refused) -> None:
+async def _refuse(send: Send, refused: Refused) -> None:
     body = msgspec.json.encode({"error": {"message": str(refused)}})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if refused.status in (408, 413):

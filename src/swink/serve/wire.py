@@ -19,8 +19,8 @@ class Refused(Exception):
         self.status = status
 
 
-class Asked(Struct, frozen=True):
-    """One request."""
+class ServedRequest(Struct, frozen=True):
+    """One request for a reply, as the model is asked."""
 
     context: LlmContext
     options: StreamOptions
@@ -30,7 +30,7 @@ class Asked(Struct, frozen=True):
 
 
 class ServedTool(Struct, frozen=True):
-    """A tool of the client's."""
+    """A tool that the client runs."""
 
     name: str
     description: str
@@ -38,7 +38,7 @@ class ServedTool(Struct, frozen=True):
 
 
 def options_of(**given: Any) -> StreamOptions:
-    """The options that were given."""
+    """The options that the client gave; raises `Refused` for one that cannot be."""
     try:
         return StreamOptions(**{name: value for name, value in given.items() if value is not None})
     except (InvalidInput, TypeError) as error:
@@ -46,7 +46,7 @@ def options_of(**given: Any) -> StreamOptions:
 
 
 def text_block(part: Any, where: str) -> Text:
-    """A part of a message's content that both protocols write in their own way."""
+    """A part of a message's content; raises `Refused` for what is no text."""
     match part:
         case str():
             return Text(part)
@@ -61,7 +61,7 @@ def text_block(part: Any, where: str) -> Text:
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
-    """One event of a stream."""
+    """One server-sent event."""
     head = f"event: {event}\n".encode() if event else b""
     return head + b"data: " + (data if isinstance(data, bytes) else msgspec.json.encode(data)) + b"\n\n"
 

@@ -45,7 +45,7 @@ class Interruption:
 
 
 @contextmanager
-def interruptible(stop: Callable[[], None]) -> Generator[Interruption, None, None]:
+def interruptible(stop: Callable[[], object]) -> Generator[Interruption, None, None]:
     """While the block runs, in the event loop of the main thread, a signal calls `stop` there.
 
     The handlers are Python's own and not the loop's, so that the second signal is heard even while the

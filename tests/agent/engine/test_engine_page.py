@@ -55,7 +55,14 @@ def approve(request: ApprovalRequest) -> Approved:
     return Approved()
 
 
-ROOMS = ("swink.agent.engine", "swink.agent.session", "swink.agent", "swink.messages", "swink.stream", "swink")
+ROOMS = (
+    "swink.agent.engine",
+    "swink.agent.session",
+    "swink.agent",
+    "swink.messages",
+    "swink.stream",
+    "swink",
+)
 
 
 def resolve(name: str) -> Any:

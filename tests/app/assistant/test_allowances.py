@@ -8,15 +8,15 @@ from swink.agent.policy import ApprovalRequest, PolicyContext
 from swink.app.assistant.allowances import ago, entries, remove
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.rulebook import RuleBook
-from swink.app.assistant.rules import Call, parse_rule
-from swink.app.assistant.sessiontrust import SessionTrust
+from swink.app.assistant.rules import JudgedCall, parse_rule
+from swink.app.assistant.toolcalls import SessionTrust
 
 
 async def test_the_list_says_what_holds_and_why_calls_ran_and_its_rules_can_be_removed(tmp_path: Path):
     book = RuleBook(tmp_path, path=tmp_path / "permissions", clock=lambda: 1_000.0)
     book.add([parse_rule("bash(git status *)")], "project")
     book.add([parse_rule("deny bash(git push *)")], "user")
-    book.use(book.allows(Call("bash", {"command": "git status"})))
+    book.use(book.allows(JudgedCall("bash", {"command": "git status"})))
     permissions = Permissions("deny", rules=book, clock=lambda: 1_000.0)
     permissions.trusted[SessionTrust("bash", "make")] = None
     context = cast(PolicyContext, SimpleNamespace(tools=(), run=None))

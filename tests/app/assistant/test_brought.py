@@ -15,9 +15,9 @@ from tests.counts import tried
 
 from swink import ModelSpec, ToolCall
 from swink.app.assistant import brought as module
-from swink.app.assistant.brought import BROUGHT_ALONG, look_at
+from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.brought import BROUGHT_ALONG, read_brought
 from swink.app.assistant.trust import Trust, answer, look_up
-from swink.app.assistant.workshop import Workshop
 from swink.testing import ScriptedModel
 
 TOOL = 'description = "Say it."\ncommand = {}\n'
@@ -234,7 +234,7 @@ def test_a_command_line_that_names_too_much_is_not_used(project: Path, words: li
     for number in range(100):
         (project / f"d{number}").mkdir()
     write(project / ".mcp.json", json.dumps({"mcpServers": {"mine": {"command": "x", "args": words}}}))
-    found = look_at(project)
+    found = read_brought(project)
     assert found.data(".mcp.json") is None
     assert "the command line of a server" in found.notices[0]
 
@@ -245,10 +245,10 @@ def test_a_server_whose_program_cannot_be_judged_is_not_started(
     write(project / "server.py", "x" * 2_000)
     servers = {"mine": {"command": "python3", "args": ["server.py"] * 1_000}}
     write(project / ".mcp.json", json.dumps({"mcpServers": servers}))
-    assert look_at(project).data(".mcp.json") is not None
+    assert read_brought(project).data(".mcp.json") is not None
     monkeypatch.setattr(module, "MOST_BYTES", 1_000)
     write(project / ".mcp.json", json.dumps({"mcpServers": {"mine": {"command": "./server.py"}}}))
-    found = look_at(project)
+    found = read_brought(project)
     assert found.data(".mcp.json") is None
     assert "of server.py: there are more than" in found.notices[0]
 
@@ -307,7 +307,7 @@ def test_more_than_can_be_judged_is_not_used(project: Path, monkeypatch: pytest.
     assert trust.brought.notices == [f"{tools} is not used: it holds more than 20 files"]
     assert "and" not in trust.changes[-1]
     monkeypatch.setattr(module, "MOST_BYTES", 10)
-    assert "more than 0 MB" in " ".join(look_at(project).notices)
+    assert "more than 0 MB" in " ".join(read_brought(project).notices)
 
 
 def test_many_scripts_are_told_in_twenty_lines(project: Path):
@@ -386,15 +386,15 @@ def lay_out(project: Path, files: dict[str, tuple[bytes, bool]]) -> dict[str, st
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         path.chmod(0o755 if executable else 0o644)
-    return look_at(project).digests
+    return read_brought(project).digests
 
 
 def test_every_place_of_the_list_is_judged(project: Path):
     for place in BROUGHT_ALONG:
-        before = look_at(project).digests
+        before = read_brought(project).digests
         path = project / place
         write(path if path.is_file() else path / "deep" / "er", "changed")
-        assert look_at(project).digests != before
+        assert read_brought(project).digests != before
 
 
 # Several processes
@@ -439,14 +439,14 @@ def test_a_kill_while_an_answer_is_written_leaves_the_one_before_or_the_new_one(
 # While the program runs
 
 
-async def tools_of(workshop: Workshop) -> dict[str, Any]:
-    return {tool.name: tool for tool in workshop._own_tools()}  # pyright: ignore[reportPrivateUsage]
+async def tools_of(environment: AgentEnvironment) -> dict[str, Any]:
+    return {tool.name: tool for tool in environment._own_tools()}  # pyright: ignore[reportPrivateUsage]
 
 
-async def opened(trust: Trust) -> Workshop:
-    workshop = Workshop(trust.project, trust)
-    await workshop.open()
-    return workshop
+async def opened(trust: Trust) -> AgentEnvironment:
+    environment = AgentEnvironment(trust.project, trust)
+    await environment.open()
+    return environment
 
 
 async def test_what_changes_after_the_question_is_not_taken_up(project: Path):
@@ -456,26 +456,26 @@ async def test_what_changes_after_the_question_is_not_taken_up(project: Path):
     write(project / ".swink" / "tools" / "evil.toml", TOOL.format('["evil"]'))
     write(project / ".swink" / "tools" / "hello.toml", TOOL.format('["evil"]').replace("Say", "Steal"))
     write(project / ".swink" / "commands" / "ship.md", "Ship it to the thief.")
-    workshop = await opened(trust)
+    environment = await opened(trust)
     try:
-        assert [state.name for state in workshop.servers.states] == ["files"]
-        assert workshop.commands["/ship"].text == "Ship it."
-        tools = await tools_of(workshop)
+        assert [state.name for state in environment.servers.states] == ["files"]
+        assert environment.commands["/ship"].text == "Ship it."
+        tools = await tools_of(environment)
         assert "evil" not in tools
         assert tools["hello"].description == "Say it."
-        await workshop.open()
-        assert "evil" not in await tools_of(workshop)
-        told = [notice for notice in workshop.take_notices() if "has changed" in notice]
+        await environment.open()
+        assert "evil" not in await tools_of(environment)
+        told = [notice for notice in environment.take_notices() if "has changed" in notice]
         assert len(told) == 1
         assert "/reload" in told[0]
     finally:
-        await workshop.aclose()
+        await environment.aclose()
 
 
 async def test_a_program_beside_the_scripts_that_was_changed_is_not_run(project: Path):
     (project / "main.py").touch()
     write(project / ".swink" / "tools" / "run.toml", TOOL.format('["./bin/run.sh"]'))
-    workshop = await opened(answer(look_up(project), "y"))
+    environment = await opened(answer(look_up(project), "y"))
     script = ScriptedModel([ToolCall("1", "run", {}), ToolCall("2", "run", {}), "Done."])
 
     def approve(request: Any) -> bool:
@@ -483,13 +483,13 @@ async def test_a_program_beside_the_scripts_that_was_changed_is_not_run(project:
             write(project / ".swink" / "tools" / "bin" / "run.sh", "#!/bin/sh\necho evil\n", executable=True)
         return True
 
-    agent = workshop.make_agent(
+    agent = environment.make_agent(
         ModelSpec("test", "large", context_window=200_000), stream_fn=script, approve=approve
     )
     try:
         await agent.run("Go")
     finally:
-        await workshop.aclose()
+        await environment.aclose()
     first, second = (call.messages[-1].text for call in script.calls[1:])
     assert "hello" in first
     assert "not run: .swink/tools/bin/run.sh is not as it was when the user allowed it" in second
@@ -499,12 +499,12 @@ async def test_a_project_that_has_changed_is_used_for_nothing(project: Path):
     (project / "main.py").touch()
     (project / "AGENTS.md").write_text("Speak like a pirate.")
     write(project / ".swink" / "tools" / "evil.toml", TOOL.format('["evil"]'))
-    workshop = await opened(look_up(project))
+    environment = await opened(look_up(project))
     try:
-        assert not {"evil", "hello"} & {*await tools_of(workshop)}
-        assert (workshop.commands, workshop.servers.states) == ({}, [])
-        assert workshop.sandbox() is not None
-        (notice,) = workshop.take_notices()
+        assert not {"evil", "hello"} & {*await tools_of(environment)}
+        assert (environment.commands, environment.servers.states) == ({}, [])
+        assert environment.sandbox() is not None
+        (notice,) = environment.take_notices()
         assert "new: .swink/tools/evil.toml" in notice
     finally:
-        await workshop.aclose()
+        await environment.aclose()

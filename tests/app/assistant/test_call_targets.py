@@ -15,13 +15,13 @@ from tests.counts import tried
 
 from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.agent.policy import ApprovalRequest, PolicyContext, RunKey
-from swink.app.approvals import ApprovalWord
-from swink.app.assistant.pending import Always, Once, Question, Refuse
+from swink.app.assistant.approvalmodes import ApprovalWord
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.person import Always, Once, Question, Refuse
 from swink.app.assistant.previews import preview
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.rules import parse_rule
-from swink.app.cli.asking import format_question
+from swink.app.cli.terminalquestions import format_question
 from swink.policies import PathGuard
 from swink.testing import ScriptedModel
 from swink.tools import ToolContext, ToolError, list_tools, read_tools, search_tools, write_tools

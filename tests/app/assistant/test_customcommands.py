@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from swink.app.assistant.brought import look_at
+from swink.app.assistant.brought import read_brought
 from swink.app.assistant.customcommands import CustomCommand, read_commands
 
 
@@ -28,7 +28,7 @@ def test_the_users_own_win_and_a_projects_are_read_where_it_is_trusted(user: Pat
     (theirs / "ship.md").write_text("# Ship it\n\nRelease now.")
     commands, notices = read_commands(None)
     assert [*commands] == ["/review"]
-    commands, notices = read_commands(look_at(project))
+    commands, notices = read_commands(read_brought(project))
     assert {name: command.help for name, command in commands.items()} == {
         "/review": "look for bugs",
         "/ship": "Ship it",
@@ -60,11 +60,11 @@ def test_what_is_no_command_is_named_and_the_rest_is_read(user: Path, project: P
     (tmp_path / "secret").write_text("the secret")
     (theirs / "stolen.md").symlink_to(tmp_path / "secret")
     (theirs / "notes.txt").write_text("no command")
-    commands, notices = read_commands(look_at(project))
+    commands, notices = read_commands(read_brought(project))
     assert [*commands] == ["/good"]
     assert commands["/good"].text == "caf\ufffd\nsecond"
     assert len(notices) == 2
     assert "a-z, 0-9" in notices[0]
     assert "empty" in notices[1]
-    (notice,) = look_at(project).notices
+    (notice,) = read_brought(project).notices
     assert notice.endswith("stolen.md is not used: it is a link that leads out of the project")

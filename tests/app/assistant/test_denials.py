@@ -13,14 +13,14 @@ from tests.counts import MORE, tried
 from tests.tools.coding.shell_corpus import harmless
 from tests.tools.coding.shell_scene import git
 
-from swink.app.assistant.rules import Call, denied_by, doubt_about, parse_rule
+from swink.app.assistant.rules import JudgedCall, denied_by, doubt_about, parse_rule
 
 RULES = [parse_rule("deny bash(rm *)")]
 
 
 def passes(line: str, *rules: str) -> bool:
     """Whether a line runs in mode off without a word."""
-    call = Call("bash", {"command": line})
+    call = JudgedCall("bash", {"command": line})
     denials = [parse_rule(f"deny bash({rule})") for rule in rules] or RULES
     return denied_by(denials, call) is None and doubt_about(denials, call) is None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from swink.app.assistant.instructions import MOST_CHARACTERS, read_instructions
+from swink.app.assistant.instructionfiles import MOST_CHARACTERS, read_instructions
 
 
 @pytest.fixture

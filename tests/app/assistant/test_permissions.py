@@ -10,13 +10,13 @@ import pytest
 
 from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.agent.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
-from swink.app.approvals import ApprovalWord, parse_approval
 from swink.app.assistant import previews
-from swink.app.assistant.pending import Always, ByRule, Once, Question, Refuse
+from swink.app.assistant.approvalmodes import ApprovalWord, parse_approval
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.person import Always, ByRule, Once, Question, Refuse
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.rules import parse_rule
-from swink.app.assistant.sessiontrust import SessionTrust, trust_of
+from swink.app.assistant.toolcalls import SessionTrust, trust_of
 from swink.messages.redact.shown import show_arguments
 from swink.testing import ScriptedModel
 from swink.tools.coding.background import Background

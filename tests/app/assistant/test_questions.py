@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 from swink import Agent, ToolCall, ToolResultMessage
-from swink.app.assistant.pending import Forms
-from swink.app.assistant.questions import CANCELLED, NOBODY, Filling, Form, Item, question_tools
-from swink.app.cli.asking import format_item
+from swink.app.assistant.forms import CANCELLED, NOBODY, Filling, Form, Item, question_tools
+from swink.app.assistant.person import Forms
+from swink.app.cli.terminalquestions import format_item
 from swink.testing import ScriptedModel
 
 CALL = ToolCall(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.counts import tried
 
 from swink import Agent, ToolCall, ToolResultMessage, tool
-from swink.app.assistant.pending import Once, Question, Refuse
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.person import Once, Question, Refuse
 from swink.app.assistant.previews import Preview, preview
 from swink.app.assistant.reviewing import Review, apply_verdicts, rewrite
 from swink.app.assistant.rulebook import RuleBook

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swink.app.assistant.rulebook import RuleBook, RulesNotSaved
-from swink.app.assistant.rules import Call, Rule, parse_rule
+from swink.app.assistant.rules import CallRule, JudgedCall, parse_rule
 from swink.models.keys.store import KeyStoreError
 
 GIT = parse_rule("bash(git status *)")
@@ -25,8 +25,8 @@ def test_a_project_has_its_own_rules_and_those_of_the_user(tmp_path: Path):
     assert one.rules == [GIT, TESTS]
     assert two.rules == [TESTS]
     assert [(saved.rule, saved.scope) for saved in one.saved()] == [(GIT, "project"), (TESTS, "user")]
-    assert one.denies(Call("bash", {"command": "git status"})) is None
-    assert [used.scope for used in one.allows(Call("bash", {"command": "git status; make test"}))] == [
+    assert one.denies(JudgedCall("bash", {"command": "git status"})) is None
+    assert [used.scope for used in one.allows(JudgedCall("bash", {"command": "git status; make test"}))] == [
         "project",
         "user",
     ]
@@ -35,7 +35,7 @@ def test_a_project_has_its_own_rules_and_those_of_the_user(tmp_path: Path):
 def test_the_file_is_private_and_nothing_else_is_left(tmp_path: Path):
     rules = book(tmp_path)
     rules.add([GIT], "project")
-    rules.use(rules.allows(Call("bash", {"command": "git status"})))
+    rules.use(rules.allows(JudgedCall("bash", {"command": "git status"})))
     assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in rules.path.parent.iterdir()} == {
         "permissions": 0o600,
         "permissions.uses": 0o600,
@@ -104,7 +104,7 @@ def test_what_another_process_saved_holds_at_once_and_uses_are_counted(tmp_path:
     assert one.rules == []
     other.add([GIT], "project")
     assert one.rules == [GIT]
-    call = Call("bash", {"command": "git status"})
+    call = JudgedCall("bash", {"command": "git status"})
     one.use(one.allows(call))
     other.use(other.allows(call))
     assert [(saved.hits, saved.last) for saved in one.saved()] == [(2, 100.0)]
@@ -116,7 +116,7 @@ def test_two_at_once_lose_nothing_of_each_other(tmp_path: Path):
     def add(number: int) -> None:
         rules = book(tmp_path)
         for step in range(5):
-            rules.add([Rule(f"tool_{number}_{step}")], "project")
+            rules.add([CallRule(f"tool_{number}_{step}")], "project")
 
     # Locks are of the open file, so threads exclude each other as processes do.
     workers = [threading.Thread(target=add, args=(number,)) for number in range(3)]

@@ -3,7 +3,7 @@
 import pytest
 
 from swink.app.assistant.commandlines import is_destructive, suggest_patterns
-from swink.app.assistant.rules import Call, Rule, allowed_by, denied_by, is_writable, parse_rule
+from swink.app.assistant.rules import CallRule, JudgedCall, allowed_by, denied_by, is_writable, parse_rule
 from swink.errors import MisuseError
 
 RULES = [
@@ -15,8 +15,8 @@ RULES = [
 ]  # fmt: skip
 
 
-def bash(command: str) -> Call:
-    return Call("bash", {"command": command})
+def bash(command: str) -> JudgedCall:
+    return JudgedCall("bash", {"command": command})
 
 
 EVASIONS = r"""
@@ -182,12 +182,12 @@ def test_two_rules_may_cover_a_line_together_and_both_are_named():
 
 
 def test_bash_alone_covers_what_nobody_understands():
-    assert allowed_by([Rule("bash")], bash("x=$(y) z & w")) == (Rule("bash"),)
+    assert allowed_by([CallRule("bash")], bash("x=$(y) z & w")) == (CallRule("bash"),)
 
 
 def test_rules_for_paths_tools_and_servers_speak_of_their_own_alone():
     def allowed(name: str, path: str | None = None, server: str | None = None) -> bool:
-        return bool(allowed_by(RULES, Call(name, {"path": "ignored"}, path=path, server=server)))
+        return bool(allowed_by(RULES, JudgedCall(name, {"path": "ignored"}, path=path, server=server)))
 
     assert allowed("edit_file", "src/x.py")
     assert allowed("edit_file", "src/a/b/x.py")
@@ -242,8 +242,8 @@ def test_a_denial_leaves_other_commands_alone():
     for line in ("git rm x", "echo 'rm x'", "ls rm", "git push origin", "grep rm x"):
         assert denied_by(rules, bash(line)) is None, line
     assert denied_by(rules, bash("git push")) is not None
-    assert denied_by(rules, Call("write_file", {}, path=".env")) is not None
-    assert denied_by(rules, Call("write_file", {}, path="x/.env")) is None
+    assert denied_by(rules, JudgedCall("write_file", {}, path=".env")) is not None
+    assert denied_by(rules, JudgedCall("write_file", {}, path="x/.env")) is None
 
 
 @pytest.mark.parametrize(
@@ -351,10 +351,10 @@ def test_an_open_rule_that_somebody_wrote_takes_what_follows_but_nothing_undecla
 
 
 def test_no_rule_is_suggested_that_one_line_cannot_hold():
-    assert not is_writable(Rule("bash", "git commit -m 'a\nb'"))
-    assert not is_writable(Rule("bash", "git commit -m 'a ; b'"))
-    assert not is_writable(Rule("bash", "git commit -m " + "x" * 3_000))
-    assert is_writable(Rule("bash", "git commit -m 'a; b (c)'"))
+    assert not is_writable(CallRule("bash", "git commit -m 'a\nb'"))
+    assert not is_writable(CallRule("bash", "git commit -m 'a ; b'"))
+    assert not is_writable(CallRule("bash", "git commit -m " + "x" * 3_000))
+    assert is_writable(CallRule("bash", "git commit -m 'a; b (c)'"))
 
 
 NEVER = """

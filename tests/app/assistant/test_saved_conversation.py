@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from swink import Agent, ModelSpec, ToolCall, tool
-from swink.app.assistant.keeping import Keeper
+from swink.app.assistant.savedconversation import SavedConversation
 from swink.errors import SessionConflict
 from swink.memory.jsonl import JsonlStore
 from swink.memory.store import SyncStore
@@ -35,18 +35,18 @@ def texts(store: SyncStore, id: str | None) -> list[str]:
 
 
 async def test_nothing_is_created_before_something_was_said(store: SyncStore, tmp_path: Path):
-    keeper = Keeper(store)
-    first = keeper.session.id
-    assert keeper.saved_id() is None
+    saved = SavedConversation(store)
+    first = saved.session.id
+    assert saved.saved_id() is None
     assert not (tmp_path / "sessions").exists()
-    await keeper.session.append(exchange(1))
-    assert keeper.saved_id() == keeper.session.id == first
+    await saved.session.append(exchange(1))
+    assert saved.saved_id() == saved.session.id == first
     assert [meta.title for meta in store.list()] == ["prompt 1"]
 
 
 async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(store: SyncStore):
     id = store.create("One").id
-    ours, theirs = (Keeper(store, store.read(id)) for _ in range(2))
+    ours, theirs = (SavedConversation(store, store.read(id)) for _ in range(2))
     await ours.session.append(exchange(1))
     await theirs.session.append(exchange(2))
     await ours.session.append(exchange(3))
@@ -63,47 +63,47 @@ async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(store:
 
 
 async def test_an_append_that_was_cancelled_while_a_fork_was_made_is_not_repeated(store: SyncStore):
-    keeper = Keeper(store)
-    await keeper.session.append(exchange(1))
-    other = store.open(keeper.session.id)
+    saved = SavedConversation(store)
+    await saved.session.append(exchange(1))
+    other = store.open(saved.session.id)
     other.append(exchange(2))
-    before = keeper.session.meta.sequence
-    appending = asyncio.create_task(keeper.session.append(exchange(3)))
+    before = saved.session.meta.sequence
+    appending = asyncio.create_task(saved.session.append(exchange(3)))
     await asyncio.sleep(0)
     appending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await appending
-    assert texts(store, keeper.saved_id()) == ["prompt 1", "reply 1", "prompt 3", "reply 3"]
-    assert keeper.session.meta.sequence != before
+    assert texts(store, saved.saved_id()) == ["prompt 1", "reply 1", "prompt 3", "reply 3"]
+    assert saved.session.meta.sequence != before
 
 
 async def test_a_session_that_was_deleted_meanwhile_is_written_anew(store: SyncStore):
-    keeper = Keeper(store)
-    await keeper.session.append(exchange(1))
-    store.delete(keeper.session.id)
-    await keeper.session.append(exchange(2))
-    assert texts(store, keeper.saved_id()) == ["prompt 1", "reply 1", "prompt 2", "reply 2"]
+    saved = SavedConversation(store)
+    await saved.session.append(exchange(1))
+    store.delete(saved.session.id)
+    await saved.session.append(exchange(2))
+    assert texts(store, saved.saved_id()) == ["prompt 1", "reply 1", "prompt 2", "reply 2"]
 
 
 @pytest.mark.parametrize("damage", ["a foreign file", "a directory"])
 async def test_what_cannot_be_written_waits_until_it_can(store: SyncStore, tmp_path: Path, damage: str):
-    keeper = Keeper(store)
-    await keeper.session.append(exchange(1))
-    path, aside = tmp_path / "sessions" / f"{keeper.session.id}.jsonl", tmp_path / "aside"
+    saved = SavedConversation(store)
+    await saved.session.append(exchange(1))
+    path, aside = tmp_path / "sessions" / f"{saved.session.id}.jsonl", tmp_path / "aside"
     path.rename(aside)
     path.mkdir() if damage == "a directory" else path.write_text("my diary\n")
     for number in (2, 3):
-        await keeper.session.append(exchange(number))
-        assert not keeper.is_complete
-    assert [message.text for message in keeper.session.messages][-1] == "reply 3"
+        await saved.session.append(exchange(number))
+        assert not saved.is_complete
+    assert [message.text for message in saved.session.messages][-1] == "reply 3"
     path.rmdir() if damage == "a directory" else path.unlink()
     aside.rename(path)
-    await keeper.session.append(exchange(4))
-    assert keeper.is_complete
+    await saved.session.append(exchange(4))
+    assert saved.is_complete
     assert texts(store, path.stem) == [
         f"{who} {number}" for number in range(1, 5) for who in ("prompt", "reply")
     ]
-    unsaved, again = keeper.take_notices()
+    unsaved, again = saved.take_notices()
     assert "it goes on unsaved" in unsaved
     assert "being saved again" in again
 
@@ -114,10 +114,10 @@ async def test_keys_that_swink_holds_are_never_written(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OLLAMA_API_KEY", "ollama")
     store_key("mistral", "m-987654321-abcdefgh")
-    keeper = Keeper(store)
+    saved = SavedConversation(store)
     said = f"{KEY} and m-987654321-abcdefgh of ollama"
-    await keeper.session.append([UserMessage(said), AssistantMessage(said)])
-    assert texts(store, keeper.saved_id()) == ["[redacted] and [redacted] of ollama"] * 2
+    await saved.session.append([UserMessage(said), AssistantMessage(said)])
+    assert texts(store, saved.saved_id()) == ["[redacted] and [redacted] of ollama"] * 2
     written = b"".join(path.read_bytes() for path in (tmp_path / "sessions").iterdir())
     assert KEY.encode() not in written
     assert b"m-987654321" not in written
@@ -135,11 +135,11 @@ async def test_two_chats_that_finish_one_turn_run_its_tool_once(store: SyncStore
     session = store.create()
     call = AssistantMessage([ToolCall("1", "pay", {"amount": 3})], stop_reason="tool_use")
     session.append([UserMessage("pay 3")], records=[ModelChange(ModelSpec("test", "m")), TurnOpened(call)])
-    ours, theirs = (Keeper(store, store.read(session.id)) for _ in range(2))
+    ours, theirs = (SavedConversation(store, store.read(session.id)) for _ in range(2))
     models = ScriptedModel(["done"]), ScriptedModel(["done", "all right"])
     agents = [
-        Agent(session=keeper.session, stream_fn=model, tools=[pay])
-        for keeper, model in zip((ours, theirs), models, strict=True)
+        Agent(session=saved.session, stream_fn=model, tools=[pay])
+        for saved, model in zip((ours, theirs), models, strict=True)
     ]
     await agents[0].run()
     with pytest.raises(SessionConflict, match="continued elsewhere"):

@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from swink import Agent, ToolCall
-from swink.app.assistant.brought import Brought, look_at
+from swink.app.assistant.brought import Brought, read_brought
+from swink.app.assistant.forms import Form
 from swink.app.assistant.planning import ReadOnlyTools
-from swink.app.assistant.questions import Form
 from swink.app.assistant.servers import Configured, Servers, find_servers
 from swink.mcp.serverconfig import HttpServer, StdioServer, own_directory
 from swink.testing import ScriptedModel
@@ -25,7 +25,7 @@ needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra
 
 def write(project: Path, servers: object) -> Brought:
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    return look_at(project)
+    return read_brought(project)
 
 
 def bare(name: str, how: str = "plain") -> StdioServer:
@@ -60,7 +60,7 @@ def test_the_users_servers_start_in_the_folder_only_if_they_ask_for_it_and_it_is
         "program": {"command": str(folder / "serve")},
         "other": {"command": "./serve", "cwd": str(elsewhere)},
     }
-    trusted = find_servers(users, look_at(folder), folder)
+    trusted = find_servers(users, read_brought(folder), folder)
     assert {server.name: (server.command, server.cwd) for server in trusted.servers} == {  # pyright: ignore
         "own": ("x", own_directory("own")),
         "here": ("x", str(folder)),
@@ -128,7 +128,7 @@ def test_variables_are_replaced_so_that_files_need_hold_no_secret(
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": 7}', '{"files": {"command": "x"}}'])
 def test_a_file_that_cannot_be_read_is_one_notice(tmp_path: Path, text: str):
     (tmp_path / ".mcp.json").write_text(text)
-    found = find_servers({"mine": {"command": "x"}}, look_at(tmp_path))
+    found = find_servers({"mine": {"command": "x"}}, read_brought(tmp_path))
     assert [server.name for server in found.servers] == ["mine"]
     assert len(found.notices) == 1
     assert ".mcp.json was not read" in found.notices[0]
@@ -238,7 +238,7 @@ async def test_a_projects_server_whose_program_was_changed_is_started_only_once_
         await servers.settle()
         assert not (tmp_path / "evil").exists()
         assert "server.py is not as it was when the user allowed it; /reload or /trust" in notices[-1]
-        await servers.follow(find_servers({}, look_at(tmp_path)))
+        await servers.follow(find_servers({}, read_brought(tmp_path)))
         await servers.settle()
         assert servers.states[0].state == "ready"
         assert (tmp_path / "evil").exists()

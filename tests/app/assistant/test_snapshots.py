@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
-from swink.app.assistant.snapshots import restoring, survey
-from swink.app.assistant.snapshots.entries import Snapshot
-from swink.app.assistant.snapshots.knownfiles import load_known, save_known
+from swink.app.assistant.snapshots import restoring, scan
+from swink.app.assistant.snapshots.filehashes import FileHashes, load_hashes, save_hashes
 from swink.app.assistant.snapshots.restoring import restore, strays
 from swink.app.assistant.snapshots.rewinding import BETWEEN, INTERRUPTED, SINCE, UNSAVED, difference, plan
-from swink.app.assistant.snapshots.survey import Known, Limits, take
+from swink.app.assistant.snapshots.scan import SnapshotLimits, take_snapshot
+from swink.app.assistant.snapshots.trees import TreeSnapshot
 from swink.app.assistant.snapshots.vault import Damaged, Vault
 from swink.messages.records import FilesChanged
 
@@ -29,20 +29,20 @@ class Scene:
         self.root = folder / "work"
         self.root.mkdir(parents=True)
         self.vault = Vault(folder / "vault")
-        self.known = Known()
-        self.limits = Limits()
+        self.known = FileHashes()
+        self.limits = SnapshotLimits()
         self.changes: list[FilesChanged] = []
-        self._before: Snapshot | None = None
+        self._before: TreeSnapshot | None = None
 
-    def take(self, before: Snapshot | None = None, named: tuple[str, ...] = ()) -> Snapshot:
-        return take(self.vault, str(self.root), self.known, before, named, limits=self.limits)
+    def take_snapshot(self, before: TreeSnapshot | None = None, named: tuple[str, ...] = ()) -> TreeSnapshot:
+        return take_snapshot(self.vault, str(self.root), self.known, before, named, limits=self.limits)
 
     def begin(self, *named: str) -> None:
-        self._before = self.take(None, named)
+        self._before = self.take_snapshot(None, named)
 
     def end(self, *named: str, certain: bool = True) -> None:
         assert self._before is not None
-        after = self.take(self._before, named)
+        after = self.take_snapshot(self._before, named)
         self.changes.append(
             FilesChanged(0, str(self.root), self._before.id, after.id, "tools", certain=certain)
         )
@@ -174,7 +174,7 @@ def test_ignored_files_git_and_credentials_are_left_alone(scene: Scene):
     scene.write("a.log", "ignored")
     scene.write(".env", "TOKEN=secret")
     scene.write("main.py", "kept")
-    assert sorted(scene.take().tree) == [".gitignore", "main.py", "sub", "sub/.gitignore"]
+    assert sorted(scene.take_snapshot().tree) == [".gitignore", "main.py", "sub", "sub/.gitignore"]
 
 
 def test_ignored_files_that_a_tool_names_are_in_the_snapshots(scene: Scene):
@@ -217,10 +217,10 @@ def test_a_file_that_is_excluded_meanwhile_is_still_looked_at(scene: Scene):
 
 
 def test_large_files_are_not_kept_and_never_touched(scene: Scene):
-    scene.limits = Limits(largest=10)
+    scene.limits = SnapshotLimits(largest=10)
     scene.write("large", "x" * 11)
     scene.write("grows", "small")
-    before = scene.take()
+    before = scene.take_snapshot()
     assert before.unsaved == 1
     scene.begin()
     scene.write("large", "y" * 12)
@@ -234,8 +234,8 @@ def test_large_files_are_not_kept_and_never_touched(scene: Scene):
 def test_a_file_that_was_not_kept_for_want_of_room_does_not_look_changed(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(survey, "_SETTLED", -(10**18))
-    scene.limits = Limits(new=10)
+    monkeypatch.setattr(scan, "_SETTLED", -(10**18))
+    scene.limits = SnapshotLimits(new=10)
     scene.write("a", "12345678")
     scene.write("b", "12345678")
     scene.begin()
@@ -244,7 +244,7 @@ def test_a_file_that_was_not_kept_for_want_of_room_does_not_look_changed(
 
 
 def test_a_directory_with_too_many_files_has_only_those_that_tools_name(scene: Scene):
-    scene.limits = Limits(files=3)
+    scene.limits = SnapshotLimits(files=3)
     for number in range(5):
         scene.write(f"{number}", "first")
     scene.begin("1", "new/file")
@@ -253,7 +253,7 @@ def test_a_directory_with_too_many_files_has_only_those_that_tools_name(scene: S
     scene.write("1", "second")
     scene.write("new/file", "second")
     scene.end("1", "new/file")
-    assert not scene.take(None, ("1",)).complete or len(os.listdir(scene.root)) <= 3
+    assert not scene.take_snapshot(None, ("1",)).complete or len(os.listdir(scene.root)) <= 3
     scene.undo()
     assert sorted(os.listdir(scene.root)) == ["1", "4"]
     assert (scene.root / "1").read_text() == "first"
@@ -264,7 +264,7 @@ def test_too_many_files_made_by_a_tool_do_not_look_like_deleted_ones(scene: Scen
     scene.begin()
     for number in range(5):
         scene.write(f"made{number}", "x")
-    scene.limits = Limits(files=3)
+    scene.limits = SnapshotLimits(files=3)
     scene.write("mine", "second")
     scene.end()
     scene.undo()
@@ -272,28 +272,28 @@ def test_too_many_files_made_by_a_tool_do_not_look_like_deleted_ones(scene: Scen
 
 
 def test_an_unchanged_file_is_not_read_again(scene: Scene, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(survey, "_SETTLED", -(10**18))
+    monkeypatch.setattr(scan, "_SETTLED", -(10**18))
     scene.write("a", "first")
-    first = scene.take()
-    save_known(scene.vault, str(scene.root), scene.known)
-    scene.known = load_known(scene.vault, str(scene.root))
+    first = scene.take_snapshot()
+    save_hashes(scene.vault, str(scene.root), scene.known)
+    scene.known = load_hashes(scene.vault, str(scene.root))
     read: list[bytes] = []
     put = scene.vault.put
     monkeypatch.setattr(scene.vault, "put", lambda data: read.append(data) or put(data))
-    assert scene.take().id == first.id
+    assert scene.take_snapshot().id == first.id
     assert b"first" not in read
     scene.write("a", "again")
-    assert scene.take().id != first.id
+    assert scene.take_snapshot().id != first.id
 
 
 def test_a_file_changed_within_the_grain_of_the_clock_is_seen(scene: Scene):
     file = scene.write("a", "first")
     times = file.stat().st_atime_ns, file.stat().st_mtime_ns
-    first = scene.take()
+    first = scene.take_snapshot()
     assert scene.known.files == {}, "it may change once more without its times telling"
     file.write_bytes(b"other")
     os.utime(file, ns=times)
-    assert scene.take().id != first.id
+    assert scene.take_snapshot().id != first.id
 
 
 def test_restoring_never_goes_through_a_link(scene: Scene, tmp_path: Path):
@@ -350,22 +350,22 @@ def test_names_and_targets_that_are_no_text_are_kept(scene: Scene):
 
 def test_a_damaged_object_is_noticed_and_written_anew(scene: Scene):
     scene.write("file", "first")
-    entry = scene.take().tree["file"]
+    entry = scene.take_snapshot().tree["file"]
     [path] = Path(scene.vault.folder).rglob(entry.content[2:])
     path.write_bytes(b"")
     with pytest.raises(Damaged):
         scene.vault.get(entry.content)
-    scene.known = Known()
-    scene.take()
+    scene.known = FileHashes()
+    scene.take_snapshot()
     assert scene.vault.get(entry.content) == b"first"
 
 
 def test_pruning_keeps_what_the_snapshots_that_stay_need(scene: Scene):
     scene.write("a", "first")
     scene.write("both", "same")
-    old = scene.take()
+    old = scene.take_snapshot()
     scene.write("a", "second")
-    new = scene.take()
+    new = scene.take_snapshot()
     os.utime(Path(scene.vault.folder, "snapshots", old.id), (1, 1))
     half = Path(scene.vault.folder, "objects", new.id[:2], ".half")
     half.write_bytes(b"half")
@@ -378,14 +378,14 @@ def test_pruning_keeps_what_the_snapshots_that_stay_need(scene: Scene):
     assert kept.tree == new.tree
     assert [scene.vault.get(entry.content) for entry in kept.tree.values()] == [b"second", b"same"]
     scene.write("a", "first")
-    assert scene.vault.load(scene.take().id).tree["a"] == old.tree["a"]
+    assert scene.vault.load(scene.take_snapshot().id).tree["a"] == old.tree["a"]
 
 
 def test_pruning_removes_the_oldest_snapshots_when_there_is_too_much(scene: Scene):
     ids: list[str] = []
     for number in range(3):
         scene.write("a", str(number) * 1000)
-        ids.append(scene.take().id)
+        ids.append(scene.take_snapshot().id)
         os.utime(Path(scene.vault.folder, "snapshots", ids[-1]), (number + 1, number + 1))
     with scene.vault.holding():
         scene.vault.prune(now=10, most=2500)
@@ -394,7 +394,7 @@ def test_pruning_removes_the_oldest_snapshots_when_there_is_too_much(scene: Scen
 
 def test_the_vault_is_for_its_owner_alone(scene: Scene):
     scene.write("a", "first")
-    scene.take()
+    scene.take_snapshot()
     for path in [Path(scene.vault.folder), *Path(scene.vault.folder).rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
 
@@ -428,7 +428,7 @@ class Killed(BaseException):
 def test_a_kill_at_any_write_leaves_snapshots_that_are_whole(scene: Scene, monkeypatch: pytest.MonkeyPatch):
     scene.write("a/b", "first")
     scene.write("c", "first")
-    first = scene.take()
+    first = scene.take_snapshot()
     write = Vault.write
     at = 0
     while True:
@@ -449,14 +449,14 @@ def test_a_kill_at_any_write_leaves_snapshots_that_are_whole(scene: Scene, monke
         with monkeypatch.context() as patch:
             patch.setattr(Vault, "write", dying)
             try:
-                scene.take()
+                scene.take_snapshot()
             except Killed:
                 pass
             else:
                 break
         assert scene.vault.load(first.id).tree == first.tree
         again = Vault(scene.vault.folder)
-        snapshot = take(again, str(scene.root), Known())
+        snapshot = take_snapshot(again, str(scene.root), FileHashes())
         assert again.get(again.load(snapshot.id).tree["c"].content) == f"changed {at - 1} too".encode()
     assert at > 4
     with scene.vault.holding():
@@ -512,13 +512,13 @@ def test_a_kill_at_any_step_of_restoring_leaves_each_file_old_or_new(
 def test_several_processes_use_one_vault(scene: Scene):
     for number in range(20):
         scene.write(f"{number}", f"content {number}")
-    scene.take()
+    scene.take_snapshot()
     ids: list[str] = []
 
     def work(number: int) -> None:
-        vault, known = Vault(scene.vault.folder), Known()
+        vault, known = Vault(scene.vault.folder), FileHashes()
         for _ in range(5):
-            ids.append(take(vault, str(scene.root), known).id)
+            ids.append(take_snapshot(vault, str(scene.root), known).id)
             if number == 0:
                 with vault.holding():
                     vault.prune()

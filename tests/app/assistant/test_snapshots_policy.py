@@ -10,11 +10,11 @@ import pytest
 
 from swink import Agent, tool
 from swink.agent.policy import ApprovalRequest
-from swink.app.assistant.keeping import Keeper
-from swink.app.assistant.snapshots import policy
-from swink.app.assistant.snapshots.policy import Snapshots
+from swink.app.assistant.savedconversation import SavedConversation
+from swink.app.assistant.snapshots import snapshotpolicy
 from swink.app.assistant.snapshots.rewinding import INTERRUPTED, SINCE
-from swink.app.assistant.snapshots.survey import Limits
+from swink.app.assistant.snapshots.scan import SnapshotLimits
+from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 from swink.memory import JsonlStore
 from swink.memory.store import SyncStore
 from swink.messages import ToolCall
@@ -27,15 +27,19 @@ class Desk:
     """An agent with a tool that does to the directory what a test wants."""
 
     def __init__(
-        self, folder: Path, store: SyncStore, keeper: Keeper | None = None, limits: Limits = Limits()
+        self,
+        folder: Path,
+        store: SyncStore,
+        saved: SavedConversation | None = None,
+        limits: SnapshotLimits = SnapshotLimits(),
     ) -> None:
         self.root = folder / "work"
         self.root.mkdir(exist_ok=True)
         self.store = store
-        self.keeper = keeper or Keeper(store)
+        self.saved = saved or SavedConversation(store)
         self.now = 0.0
         self.snapshots = Snapshots(
-            self.root, self.keeper, folder=folder / "snapshots", limits=limits, clock=lambda: self.now
+            self.root, self.saved, folder=folder / "snapshots", limits=limits, clock=lambda: self.now
         )
         self._work: dict[str, Work] = {}
         self._calls = 0
@@ -63,7 +67,7 @@ class Desk:
             "scripted:model",
             stream_fn=ScriptedModel([*replies, "done"]),
             tools=[work, look],
-            session=self.keeper.session,
+            session=self.saved.session,
             policies=[self.snapshots],
             approve=None if approve is None else self.snapshots.approving(approve),
         )
@@ -76,7 +80,7 @@ class Desk:
         return {path.name: path.read_text() for path in self.root.iterdir()}
 
     def resumed(self, folder: Path) -> "Desk":
-        return Desk(folder, self.store, Keeper(self.store, self.store.read(self.keeper.session.id)))
+        return Desk(folder, self.store, SavedConversation(self.store, self.store.read(self.saved.session.id)))
 
 
 @pytest.fixture
@@ -97,7 +101,7 @@ async def test_files_are_rewound_to_any_prompt_and_redone(desk: Desk, tmp_path: 
     desk = desk.resumed(tmp_path)
     prompts = [
         number
-        for number, message in desk.keeper.session.conversation.everything.items()
+        for number, message in desk.saved.session.conversation.everything.items()
         if message.role == "user"
     ]
     second = prompts[1]
@@ -154,12 +158,12 @@ async def test_no_snapshot_is_taken_for_tools_that_only_read(desk: Desk, tmp_pat
         "scripted:model",
         stream_fn=ScriptedModel([ToolCall("1", "look", {}), "done"]),
         tools=[tool(read_only=True)(look)],
-        session=desk.keeper.session,
+        session=desk.saved.session,
         policies=[desk.snapshots],
     )
     await agent.run("look")
     assert not (tmp_path / "snapshots").exists()
-    assert desk.keeper.session.conversation.files == []
+    assert desk.saved.session.conversation.files == []
 
 
 def look() -> str:
@@ -183,7 +187,7 @@ async def test_what_an_aborted_run_changed_can_be_rewound(desk: Desk):
         "scripted:model",
         stream_fn=ScriptedModel([ToolCall("1", "work", {}), "done"]),
         tools=[work],
-        session=desk.keeper.session,
+        session=desk.saved.session,
         policies=[desk.snapshots],
     )
     await agent.run("go")
@@ -197,7 +201,7 @@ async def test_what_was_done_in_another_directory_is_not_rewound_here(desk: Desk
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "a").write_text("1")
-    there = Snapshots(elsewhere, desk.keeper, folder=tmp_path / "snapshots")
+    there = Snapshots(elsewhere, desk.saved, folder=tmp_path / "snapshots")
     assert await there.preview(0) == []
     await there.rewind(0)
     assert (elsewhere / "a").read_text() == "1"
@@ -215,7 +219,7 @@ async def test_what_this_session_changed_is_shown_as_diffs(desk: Desk):
 
 
 async def test_caps_are_announced_once(tmp_path: Path, store: SyncStore):
-    desk = Desk(tmp_path, store, limits=Limits(largest=1 << 20))
+    desk = Desk(tmp_path, store, limits=SnapshotLimits(largest=1 << 20))
     (desk.root / "large").write_bytes(bytes((1 << 20) + 1))
     await desk.ask("one", desk.write("a", "1"), desk.write("a", "2"))
     assert desk.snapshots.take_notices() == [
@@ -223,7 +227,7 @@ async def test_caps_are_announced_once(tmp_path: Path, store: SyncStore):
     ]
     await desk.ask("two", desk.write("a", "3"))
     assert desk.snapshots.take_notices() == []
-    desk = Desk(tmp_path, store, limits=Limits(files=1))
+    desk = Desk(tmp_path, store, limits=SnapshotLimits(files=1))
     await desk.ask("three", desk.write("a", "4"))
     [notice] = desk.snapshots.take_notices()
     assert "only files that tools name can be rewound" in notice
@@ -240,15 +244,15 @@ KILLED = """
 import asyncio, os, sys
 from pathlib import Path
 from swink import Agent, tool
-from swink.app.assistant.keeping import Keeper
-from swink.app.assistant.snapshots.policy import Snapshots
+from swink.app.assistant.savedconversation import SavedConversation
+from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 from swink.memory import JsonlStore
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
 
 folder = Path(sys.argv[1])
-keeper = Keeper(JsonlStore(folder / "sessions").sync)
-snapshots = Snapshots(folder / "work", keeper, folder=folder / "snapshots")
+saved = SavedConversation(JsonlStore(folder / "sessions").sync)
+snapshots = Snapshots(folder / "work", saved, folder=folder / "snapshots")
 
 @tool
 def work() -> str:
@@ -258,7 +262,7 @@ def work() -> str:
     return ""
 
 agent = Agent("scripted:model", stream_fn=ScriptedModel([ToolCall("1", "work", {})]), tools=[work],
-              session=keeper.session, policies=[snapshots])
+              session=saved.session, policies=[snapshots])
 asyncio.run(agent.run("go"))
 """
 
@@ -270,7 +274,7 @@ async def test_what_a_killed_process_changed_is_listed_and_needs_a_yes(tmp_path:
     )
     assert ended.returncode == -9
     [meta] = store.list()
-    desk = Desk(tmp_path, store, Keeper(store, store.read(meta.id)))
+    desk = Desk(tmp_path, store, SavedConversation(store, store.read(meta.id)))
     await desk.snapshots.recover()
     desk = desk.resumed(tmp_path)
     assert {change.path: change.conflict for change in await desk.snapshots.preview(0)} == {"a": INTERRUPTED}
@@ -294,7 +298,7 @@ async def test_a_rewind_that_was_cut_short_can_be_finished_and_redone(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(policy, "restore", dying)
+        patch.setattr(snapshotpolicy, "restore", dying)
         with pytest.raises(Killed):
             await desk.snapshots.rewind(0)
     desk = desk.resumed(tmp_path)
@@ -309,14 +313,14 @@ async def test_numbers_of_prompts_are_those_of_the_session_through_a_compaction(
     (desk.root / "a").write_text("0")
     await desk.ask("one", desk.write("a", "1"))
     await desk.ask("two", desk.write("a", "2"))
-    agent = Agent("scripted:model", stream_fn=ScriptedModel([]), session=desk.keeper.session)
+    agent = Agent("scripted:model", stream_fn=ScriptedModel([]), session=desk.saved.session)
     agent.messages = agent.messages[-1:]
     await agent.aclose()
     await desk.ask("three", desk.write("a", "3"))
     desk = desk.resumed(tmp_path)
     prompts = [
         number
-        for number, message in desk.keeper.session.conversation.everything.items()
+        for number, message in desk.saved.session.conversation.everything.items()
         if message.role == "user"
     ]
     assert len(prompts) == 3

@@ -9,7 +9,7 @@ import pytest
 
 from swink import Agent, Policy, PolicyContext, Price, defer
 from swink.agent.policy import ApprovalRequest, CallVerdict, Stop, enclosing
-from swink.app.assistant.workshop import Workshop
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.errors import NetworkError
 from swink.messages import ModelSpec, ToolCall, Usage
 from swink.policies import (
@@ -50,7 +50,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def assistant(
     project: Path, script: ScriptedModel, *policies: Policy, approve: Any = lambda request: True, **more: Any
 ) -> Agent:
-    return Workshop(project).make_agent(LARGE, stream_fn=script, approve=approve, policies=policies, **more)
+    return AgentEnvironment(project).make_agent(
+        LARGE, stream_fn=script, approve=approve, policies=policies, **more
+    )
 
 
 class Seen(Policy):
@@ -199,16 +201,16 @@ async def test_agents_that_tools_bring_along_are_bound_at_every_depth(project: P
 
 async def test_a_sub_agent_that_is_cut_off_leaves_nothing_behind(project: Path):
     script = ScriptedModel([[task(1), task(2)], ["so far", Pause(600)], ["so far", Pause(600)], "again"])
-    workshop = Workshop(project)
+    environment = AgentEnvironment(project)
     policies = [Seen(), MaxTurns(5)]
-    agent = workshop.make_agent(LARGE, stream_fn=script, approve=lambda request: True, policies=policies)
+    agent = environment.make_agent(LARGE, stream_fn=script, approve=lambda request: True, policies=policies)
     running = asyncio.create_task(agent.run("Hi"))
     while len(script.calls) < 3:
         await asyncio.sleep(0.01)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert [one.ended is not None for one in workshop.sub_agents.listed] == [True, True]
+    assert [one.ended is not None for one in environment.sub_agents.listed] == [True, True]
     assert enclosing.get() == ()
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert (await agent.run("Again")).text == "again"

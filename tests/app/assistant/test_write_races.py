@@ -13,8 +13,8 @@ from tests.counts import MORE
 
 from swink import Agent, ToolCall, ToolResultMessage
 from swink.agent.policy import Policy, PolicyContext, Turn
-from swink.app.assistant.pending import Question, Refuse
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.person import Question, Refuse
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.rules import parse_rule
 from swink.policies import PathGuard

@@ -28,8 +28,8 @@ from typing import Any
 
 from warm import start_of, warm_process
 
-from swink.app.assistant.brought import look_at
-from swink.app.cli.arguments import parse_arguments
+from swink.app.assistant.brought import read_brought
+from swink.app.cli.commands import parse_arguments
 
 CACHE = Path(__file__).parents[3] / ".cache" / "swink"
 KEY = "sk-test-0123456789abcdef"
@@ -152,7 +152,7 @@ class Place:
         """Answer beforehand whether the directory is trusted."""
         self.config.mkdir(parents=True, exist_ok=True)
         project = Path(os.path.realpath(self.here))
-        known = json.dumps({str(project): {"trusted": True, "allowed": look_at(project).digests}})
+        known = json.dumps({str(project): {"trusted": True, "allowed": read_brought(project).digests}})
         (self.config / "trust.json").write_text(known, "utf-8")
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from swink.app.assistant.choice import choose_model, nearest_models, parse_model, unknown_provider
+from swink.app.assistant.modelchoice import choose_model, nearest_models, parse_model, unknown_provider
 from swink.app.assistant.settings import config_dir
-from swink.app.cli.conversation import announce
+from swink.app.cli.agentsetup import announce
 from swink.errors import MisuseError, UnknownModel
 from swink.messages import ModelSpec
 from swink.models import catalog

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swink.app.cli.arguments import make_parser
+from swink.app.cli.commands import make_parser
 from swink.app.cli.completion import _bash, _fish, _zsh, walk
 
 COMMANDS = list(walk(make_parser()))

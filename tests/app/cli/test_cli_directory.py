@@ -6,7 +6,7 @@ import time
 import pytest
 from command_line import STALL, Call, Place, Provider, Screen
 
-from swink.app.cli.arguments import parse_arguments
+from swink.app.cli.commands import parse_arguments
 from swink.app.cli.screen import why_plain
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from swink.app.cli.arguments import make_parser
+from swink.app.cli.commands import make_parser
 from swink.app.cli.completion import walk
 from swink.models.keys.accounts import ACCOUNTS
 

@@ -14,7 +14,7 @@ import pytest
 from command_line import SECONDS, STALL, Call, Done, Place, Provider, Screen
 from tests.counts import MORE
 
-from swink.app.cli.jsonline import encode_line
+from swink.app.cli.printing import encode_line
 from swink.events import ToolExecutionEnd
 from swink.messages import Text, ToolResult
 
@@ -51,7 +51,7 @@ def in_shell(place: Place, line: str, env: Mapping[str, str] | None = None) -> D
     return start(place, ["sh", "-c", f"{shutil.which('env')} {sys.executable} -m swink {line}"], env)
 
 
-IMPORTED = ["swink.agent", "swink.app.cli", "swink.app.cli.answering", "swink.app.assistant.choice"]
+IMPORTED = ["swink.agent", "swink.app.cli", "swink.app.cli.run_command", "swink.app.assistant.modelchoice"]
 
 
 @pytest.mark.more
@@ -290,7 +290,7 @@ def test_a_deadline_ends_a_run_with_a_result(place: Place, provider: Provider):
 def test_what_nobody_foresaw_is_a_result_in_json(place: Place):
     place.write(
         "sitecustomize.py",
-        "import swink.app.assistant.choice\nswink.app.assistant.choice.choose_model = None\n",
+        "import swink.app.assistant.modelchoice\nswink.app.assistant.modelchoice.choose_model = None\n",
     )
     done = place.swink("run", "--output", "json", "hi", env={"PYTHONPATH": str(place.here)})
     assert done.code == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Place, call
 
-from swink.app.cli.models import parse_local_name
+from swink.app.cli.model_commands import parse_local_name
 from swink.errors import UnknownModel
 from swink.local import KNOWN, LocalModelError, PullFailed
 from swink.models import catalog
@@ -86,7 +86,7 @@ def test_the_list_names_every_provider(file: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_price_that_is_unknown_is_not_nought():
-    from swink.app.cli.models import _prices
+    from swink.app.cli.model_commands import _prices
 
     assert _prices(None) == ("?", "?", "?")
 

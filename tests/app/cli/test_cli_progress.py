@@ -20,8 +20,8 @@ def shown(monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO, *read: tuple[int
     out = io.StringIO()
     printer = TextPrinter(out)
     for done, total in read:
-        printer.show(CustomEvent(PROMPT_PROGRESS, {"done": done, "total": total}))
-    printer.show(MessageUpdate(TextDelta(0, "Paris")))
+        printer.print_event(CustomEvent(PROMPT_PROGRESS, {"done": done, "total": total}))
+    printer.print_event(MessageUpdate(TextDelta(0, "Paris")))
     assert out.getvalue() == "Paris"
     return stderr.getvalue()
 

@@ -10,8 +10,8 @@ from command_line import KEY, STALL, TOOLS, Call, Place, Provider, Screen, call,
 
 from swink.app.assistant.sessionfacts import what_is_left
 from swink.app.assistant.shell import ShellOutcome
-from swink.app.cli.arguments import parse_arguments
-from swink.app.cli.resuming import keeper_of_chat, keeper_of_run
+from swink.app.cli.commands import parse_arguments
+from swink.app.cli.resuming import saved_chat, saved_run
 from swink.errors import MisuseError, SessionError, SessionNotFound
 from swink.memory.jsonl import JsonlStore
 from swink.memory.session import SyncSession
@@ -152,7 +152,7 @@ def test_a_chat_that_cannot_be_saved_says_so_once_and_goes_on(place: Place, prov
 
 
 def test_run_goes_on_with_a_session_and_tells_its_id(inside: Place, provider: Provider):
-    assert keeper_of_run(parse_arguments(["run", "hi"])) is None
+    assert saved_run(parse_arguments(["run", "hi"])) is None
     provider.replies = [["Hello Ada."], ["Ada."]]
     first = inside.swink(
         "run", "--session", "new", "-m", "openai:m", "--output", "json", "I am Ada", env=provider.env
@@ -168,7 +168,7 @@ def test_run_goes_on_with_a_session_and_tells_its_id(inside: Place, provider: Pr
         "Who am I?",
     ]
     with pytest.raises(SessionNotFound, match=f"the nearest is {meta.id}"):
-        keeper_of_run(parse_arguments(["run", "--session", meta.id[:-1] + "zz", "hi"]))
+        saved_run(parse_arguments(["run", "--session", meta.id[:-1] + "zz", "hi"]))
 
 
 def test_a_reply_of_run_that_is_not_saved_is_shown_and_the_run_fails(place: Place, provider: Provider):
@@ -230,17 +230,17 @@ def test_a_command_of_the_users_own_waits_for_no_answer():
 def test_nothing_is_saved_where_that_is_switched_off(
     inside: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    assert keeper_of_chat(parse_arguments([])) is not None
-    assert keeper_of_chat(parse_arguments(["--no-session"])) is None
+    assert saved_chat(parse_arguments([])) is not None
+    assert saved_chat(parse_arguments(["--no-session"])) is None
     inside.configure("save = false\n")
-    assert keeper_of_chat(parse_arguments([])) is None
-    assert keeper_of_chat(parse_arguments(["--continue"])) is not None
+    assert saved_chat(parse_arguments([])) is None
+    assert saved_chat(parse_arguments(["--continue"])) is not None
     assert "no session of this directory yet" in capsys.readouterr().err
     assert not inside.sessions.exists()
     with pytest.raises(SystemExit):
         parse_arguments(["--continue", "--no-session"])
     inside.configure('save = "no"\n')
-    assert keeper_of_chat(parse_arguments([])) is None
+    assert saved_chat(parse_arguments([])) is None
 
 
 def test_a_chat_without_a_place_to_save_in_is_unsaved(
@@ -252,10 +252,10 @@ def test_a_chat_without_a_place_to_save_in_is_unsaved(
     monkeypatch.delenv("SWINK_SESSIONS_DIR")
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
-    assert keeper_of_chat(parse_arguments([])) is None
+    assert saved_chat(parse_arguments([])) is None
     assert "this conversation is not saved: " in capsys.readouterr().err
     with pytest.raises(SessionError, match="set HOME or SWINK_SESSIONS_DIR"):
-        keeper_of_chat(parse_arguments(["--continue"]))
+        saved_chat(parse_arguments(["--continue"]))
 
 
 def test_a_model_may_be_asked_for_the_title(

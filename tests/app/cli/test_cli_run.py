@@ -24,11 +24,11 @@ from command_line import (
 )
 
 from swink.agent.policy import ApprovalRequest, PolicyContext, Rejected
-from swink.app.approvals import ApprovalWord
+from swink.app.assistant.approvalmodes import ApprovalWord
 from swink.app.assistant.permissions import Permissions
-from swink.app.cli.answering import read_prompt
-from swink.app.cli.arguments import make_parser, parse_arguments
+from swink.app.cli.commands import make_parser, parse_arguments
 from swink.app.cli.completion import walk
+from swink.app.cli.run_command import read_prompt
 from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
 
 
@@ -169,7 +169,7 @@ def test_only_debug_shows_a_traceback(place: Place):
 def test_what_nobody_foresaw_is_one_line_too(place: Place):
     place.write(
         "sitecustomize.py",
-        "import swink.app.assistant.choice\nswink.app.assistant.choice.choose_model = None\n",
+        "import swink.app.assistant.modelchoice\nswink.app.assistant.modelchoice.choose_model = None\n",
     )
     done = place.swink("run", "hi", env={"PYTHONPATH": str(place.here)})
     assert done.code == 1

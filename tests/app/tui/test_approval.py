@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from swink import Agent
 from swink.agent.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
+from swink.app.assistant.forms import Form, Item
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.questions import Form, Item
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.approval import ApprovalPanel, FormPanel

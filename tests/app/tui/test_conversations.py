@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from swink import Agent, tool
-from swink.app.assistant.keeping import Keeper
+from swink.app.assistant.savedconversation import SavedConversation
 from swink.app.assistant.shell import ShellOutcome
-from swink.app.assistant.snapshots.policy import Snapshots
+from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 from swink.app.tui import sessionswitcher
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor.attaching import compose
@@ -39,7 +39,7 @@ class Desk:
         self.root.mkdir(exist_ok=True)
         self.store: SyncStore = JsonlStore(folder / "sessions").sync
         stored = None if resume is None else self.store.read(resume)
-        keeper = Keeper(self.store, stored) if saved else None
+        keeper = SavedConversation(self.store, stored) if saved else None
         snapshots = Snapshots(self.root, keeper, folder=folder / "snapshots") if saved else None
 
         @tool

@@ -8,10 +8,10 @@ import pytest
 from apps import screen_text, until
 from textual.widgets import Input
 
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
-from swink.app.assistant.workshop import Workshop
 from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.screens.help import Help
 from swink.app.tui.screens.trustquestion import TrustQuestion
@@ -52,8 +52,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def app_in(
     project: Path, replies: Any = (), clock: Clock | None = None
-) -> tuple[SwinkApp, Workshop, ScriptedModel]:
-    workshop = Workshop(project, look_up(project), load_settings())
+) -> tuple[SwinkApp, AgentEnvironment, ScriptedModel]:
+    workshop = AgentEnvironment(project, look_up(project), load_settings())
     scripted, permissions = ScriptedModel(replies), Permissions()
     agent = workshop.make_agent(
         ModelSpec("scripted", "model", context_window=200_000), approve=permissions, stream_fn=scripted

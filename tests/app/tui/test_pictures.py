@@ -15,7 +15,7 @@ from tests.counts import MORE
 from textual.pilot import Pilot
 
 from swink import tool
-from swink.app.assistant.sessiontrust import SessionTrust
+from swink.app.assistant.toolcalls import SessionTrust
 from swink.app.tui import SwinkApp
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel

@@ -7,10 +7,11 @@ import pytest
 
 from swink import tool
 from swink.agent.policy import ApprovalRequest, PolicyContext
-from swink.app.assistant.pending import Once, Question
+from swink.app.assistant.person import Once, Question, answer_options, default_key
 from swink.app.assistant.previews import Preview
-from swink.app.assistant.rules import Rule
-from swink.app.tui.approval.answers import GRACE, IDLE, KeyGuard, choices, editable, edited, first_choice
+from swink.app.assistant.reviewing import editable_text, edited_call
+from swink.app.assistant.rules import CallRule
+from swink.app.tui.approval.answers import GRACE, IDLE, KeyGuard
 from swink.app.tui.approval.callview import Row, paint, rows_of
 from swink.app.tui.look import LOOKS
 from swink.events.transcript.diffs import diff
@@ -56,41 +57,41 @@ async def test_a_key_counts_only_after_the_question_could_be_seen():
 async def test_a_question_offers_what_fits_it_and_the_default_is_no_where_something_may_be_destroyed():
     call = request("bash", {"command": "rm x"})
     found = Question(call, is_destructive=True, always="this command")
-    assert [choice.key for choice in choices(found)] == ["y", "a", "e", "n", "r"]
-    assert first_choice(found) == "n"
+    assert [choice.key for choice in answer_options(found)] == ["y", "a", "e", "n", "r"]
+    assert default_key(found) == "n"
     change = Preview("", "0", diff("x", "a\n", "b\n"), "a\n", "b\n", can_review=True)
-    found = Question(call, suggested=(Rule("x"),), preview=change, always="this command")
-    assert [choice.key for choice in choices(found)] == ["y", "a", "p", "d", "e", "n", "r"]
-    assert "this command" in choices(found)[1].text
-    assert first_choice(found) == "y"
+    found = Question(call, suggested=(CallRule("x"),), preview=change, always="this command")
+    assert [choice.key for choice in answer_options(found)] == ["y", "a", "p", "d", "e", "n", "r"]
+    assert "this command" in answer_options(found)[1].text
+    assert default_key(found) == "y"
 
 
 def test_an_edited_call_is_validated_and_told_to_the_model():
     call = request("forecast", {"city": "Oslo"})
-    reply = edited(call, '{"city": "Bergen", "days": 2}')
+    reply = edited_call(call, '{"city": "Bergen", "days": 2}')
     assert reply.arguments == {"city": "Bergen", "days": 2}
     assert '"Bergen"' in reply.note
-    assert edited(call, editable(call)) == Once()
+    assert edited_call(call, editable_text(call)) == Once()
     for wrong in ("{", "[]", '{"city": 3}', "{}", '{"city": "x", "days": "two"}'):
         with pytest.raises(ValueError, match=r"JSON|city|days"):
-            edited(call, wrong)
+            edited_call(call, wrong)
 
 
 def test_of_a_command_its_line_is_edited_and_the_rest_stays():
     call = request("bash", {"command": "ls", "timeout": 9})
-    assert editable(call) == "ls"
-    assert edited(call, "ls -l").arguments == {"command": "ls -l", "timeout": 9}
+    assert editable_text(call) == "ls"
+    assert edited_call(call, "ls -l").arguments == {"command": "ls -l", "timeout": 9}
 
 
 def test_a_secret_is_neither_shown_for_editing_nor_lost_by_it():
     key = "sk-ant-api03-" + "x1Y2" * 20
     call = request("send", {"api_key": key, "text": "hello"})
-    assert key not in editable(call)
-    reply = edited(call, editable(call).replace("hello", "bye"))
+    assert key not in editable_text(call)
+    reply = edited_call(call, editable_text(call).replace("hello", "bye"))
     assert reply.arguments == {"api_key": key, "text": "bye"}
     assert key not in reply.note
     with pytest.raises(ValueError, match="hidden"):
-        edited(call, editable(call).replace('"[redacted]"', '"[redacted]x"'))
+        edited_call(call, editable_text(call).replace('"[redacted]"', '"[redacted]x"'))
 
 
 HOSTILE = [

@@ -4,17 +4,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from swink.app.approvals import MEANINGS
+from swink.app.assistant.approvalmodes import MEANINGS
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.rulebook import SavedRule
-from swink.app.assistant.sessiontrust import SessionTrust
+from swink.app.assistant.rulebook import SCOPES, SavedRule
+from swink.app.assistant.toolcalls import SessionTrust
 
 Kind = Literal["problem", "mode", "trust", "rule", "decision"]
 
-_SCOPES = {"project": "this project", "user": "everywhere"}
 
-
-class Entry(Struct, frozen=True):
+class Allowance(Struct, frozen=True):
     """One line: what it is and a few words on it; rules and trust can be removed."""
 
     kind: Kind
@@ -23,24 +21,26 @@ class Entry(Struct, frozen=True):
     target: SessionTrust | SavedRule | None = None
 
 
-def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[Entry]:
+def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[Allowance]:
     """Everything that decides about calls, then what was decided last. Reads the file of rules."""
     book = permissions.rules
-    found = [Entry("problem", problem, "") for problem in book.problems]
-    found.append(Entry("mode", permissions.word, MEANINGS[permissions.word]))
-    found += [Entry("trust", f"always {trust}", "in this session", trust) for trust in permissions.trusted]
+    found = [Allowance("problem", problem, "") for problem in book.problems]
+    found.append(Allowance("mode", permissions.word, MEANINGS[permissions.word]))
+    found += [
+        Allowance("trust", f"always {trust}", "in this session", trust) for trust in permissions.trusted
+    ]
     for saved in book.saved():
         used = f"used {saved.hits}×, {ago(now, saved.last)}" if saved.last is not None else "not used yet"
-        found.append(Entry("rule", saved.rule.line, f"{_SCOPES[saved.scope]} · {used}", saved))
+        found.append(Allowance("rule", saved.rule.line, f"{SCOPES[saved.scope]} · {used}", saved))
     for decision in permissions.decisions[:most]:
         mark = "✓" if decision.allowed else "✗"
         found.append(
-            Entry("decision", f"{mark} {decision.call}", f"{decision.why} · {ago(now, decision.at)}")
+            Allowance("decision", f"{mark} {decision.call}", f"{decision.why} · {ago(now, decision.at)}")
         )
     return found
 
 
-def remove(permissions: Permissions, entry: Entry) -> bool:
+def remove(permissions: Permissions, entry: Allowance) -> bool:
     """Remove a rule or trust; whether there was something to remove. Writes the file of rules."""
     match entry.target:
         case SessionTrust() as trust:

@@ -43,7 +43,7 @@ _TEXTS = (".json", ".toml", ".md")
 _MOST_LINES = 20
 
 
-class Piece(Struct, frozen=True):
+class BroughtFile(Struct, frozen=True):
     """One file as it was read; without data if it cannot be used or is too large to be kept."""
 
     digest: str
@@ -75,7 +75,7 @@ class Brought(Struct, frozen=True):
     """All that a project brings along, by path."""
 
     project: Path
-    pieces: dict[str, Piece] = {}
+    pieces: dict[str, BroughtFile] = {}
     servers: dict[str, Any] = {}
     programs: dict[str, Programs] = {}
     """What each server names."""
@@ -114,11 +114,11 @@ class Brought(Struct, frozen=True):
         }
 
 
-def look_at(project: Path) -> Brought:
+def read_brought(project: Path) -> Brought:
     """Read what a project, given by its real path, brings along; blocking."""
-    pieces: dict[str, Piece] = {}
+    pieces: dict[str, BroughtFile] = {}
     for place in BROUGHT_ALONG:
-        pieces |= look_in(project, place)
+        pieces |= read_place(project, place)
     file = pieces.get(SERVERS)
     if file is None or file.data is None:
         return Brought(project, pieces)
@@ -127,7 +127,7 @@ def look_at(project: Path) -> Brought:
     except RecursionError:
         pieces[SERVERS] = replace(file, data=None, problem="it is nested too deeply")
         return Brought(project, pieces)
-    room, read, programs = [MOST_BYTES], dict[str, Piece](), dict[str, Programs]()
+    room, read, programs = [MOST_BYTES], dict[str, BroughtFile](), dict[str, Programs]()
     for server, fields in servers.items():
         try:
             named = _read_programs(project, fields, read, room)
@@ -142,18 +142,18 @@ def look_at(project: Path) -> Brought:
     return Brought(project, pieces, servers, programs)
 
 
-def look_in(project: Path, place: str) -> dict[str, Piece]:
+def read_place(project: Path, place: str) -> dict[str, BroughtFile]:
     """The files of one place by their path in the project; blocking."""
     folder = os.path.realpath((project / place).parent)
     if not os.path.lexists(project / place):
         return {}
     if not Path(folder).is_relative_to(project):
-        return {place: Piece(f"in {_key(folder)}", problem="it leads out of the project")}
-    found: dict[str, Piece] = {}
+        return {place: BroughtFile(f"in {_key(folder)}", problem="it leads out of the project")}
+    found: dict[str, BroughtFile] = {}
     waiting, count, room = [place], 0, [MOST_BYTES]
     while waiting:
         if count + len(waiting) > MOST_FILES:
-            return {place: Piece("too many", problem=f"it holds more than {MOST_FILES:,} files")}
+            return {place: BroughtFile("too many", problem=f"it holds more than {MOST_FILES:,} files")}
         name = waiting.pop()
         count += 1
         try:
@@ -205,7 +205,7 @@ def _one_line(text: str) -> str:
     return escape_invisible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _read(project: Path, path: Path, room: list[int]) -> Piece:
+def _read(project: Path, path: Path, room: list[int]) -> BroughtFile:
     """One file; `room` is how many bytes may still be read."""
     try:
         is_link = path.is_symlink()
@@ -213,43 +213,43 @@ def _read(project: Path, path: Path, room: list[int]) -> Piece:
         real = os.path.realpath(path) if is_link else str(path)
         if is_link and (not Path(real).is_relative_to(project) or os.path.isdir(real)):
             leads = "to a folder" if os.path.isdir(real) else "out of the project"
-            return Piece(f"link {_key(target)}", problem=f"it is a link that leads {leads}")
+            return BroughtFile(f"link {_key(target)}", problem=f"it is a link that leads {leads}")
         return _read_file(real, target, room)
     except OSError as error:
         return _unreadable(error)
 
 
-def _read_file(path: str, target: str, room: list[int]) -> Piece:
+def _read_file(path: str, target: str, room: list[int]) -> BroughtFile:
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOFOLLOW"):  # not every system has each
         flags |= getattr(os, name, 0)
     with open(path, "rb", opener=lambda path, _: os.open(path, flags)) as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
-            return Piece("no file", problem="it is no regular file")
+            return BroughtFile("no file", problem="it is no regular file")
         digest = hashlib.sha256(f"{bool(mode & 0o111)} {_key(target)}\0".encode())
         data = b""
         while chunk := file.read(_KEPT):
             room[0] -= len(chunk)
             if room[0] < 0:
-                return Piece("too large", problem=f"there are more than {MOST_BYTES >> 20} MB")
+                return BroughtFile("too large", problem=f"there are more than {MOST_BYTES >> 20} MB")
             digest.update(chunk)
             data = data + chunk if len(data) <= _KEPT else data
     if len(data) <= _KEPT:
-        return Piece(digest.hexdigest(), data)
-    return Piece(digest.hexdigest())
+        return BroughtFile(digest.hexdigest(), data)
+    return BroughtFile(digest.hexdigest())
 
 
 def _read_programs(
-    project: Path, fields: Any, read: dict[str, Piece] | None = None, room: list[int] | None = None
-) -> dict[str, Piece]:
+    project: Path, fields: Any, read: dict[str, BroughtFile] | None = None, room: list[int] | None = None
+) -> dict[str, BroughtFile]:
     """What a server names in the project, and where links there lead; `read` is what was read already."""
     read, room = {} if read is None else read, [MOST_BYTES] if room is None else room
-    found: dict[str, Piece] = {}
+    found: dict[str, BroughtFile] = {}
     for path in named_files(project, fields):
         real = Path(os.path.realpath(path))
         if real != path and path.is_relative_to(project):
-            found[_key(path.relative_to(project).as_posix())] = Piece(f"leads to {_key(str(real))}")
+            found[_key(path.relative_to(project).as_posix())] = BroughtFile(f"leads to {_key(str(real))}")
         if real.is_relative_to(project):
             name = _key(real.relative_to(project).as_posix())
             if name not in read:
@@ -258,12 +258,12 @@ def _read_programs(
     return found
 
 
-def _unreadable(error: OSError) -> Piece:
-    return Piece("unreadable", problem=error.strerror or str(error))
+def _unreadable(error: OSError) -> BroughtFile:
+    return BroughtFile("unreadable", problem=error.strerror or str(error))
 
 
 def _servers(data: bytes) -> dict[str, Any]:
-    """What the file says about each server; whoever starts them reports what is wrong with it."""
+    """What the file says about each server; what is wrong with it is reported when servers are started."""
     try:
         match json.loads(data):
             case {"mcpServers": dict()} as found:

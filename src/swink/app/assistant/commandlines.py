@@ -87,7 +87,7 @@ def suggest_patterns(line: str) -> list[str] | None:
 
 
 def is_destructive(line: str) -> bool:
-    """Whether a line can destroy or publish something, or is not understood, so that nobody can tell."""
+    """Whether a line can destroy or publish something, or is not understood."""
     commands = read_commands(line)
     return not commands or any(_is_destructive(command) for command in commands)
 

@@ -12,7 +12,7 @@ from swink.tools import Tool
 _FILES = ("read_file",)
 
 
-class Part(Struct, frozen=True):
+class ContextPart(Struct, frozen=True):
     """One part of the context, in tokens."""
 
     name: str
@@ -22,12 +22,11 @@ class Part(Struct, frozen=True):
 class ContextUse(Struct, frozen=True):
     """The parts of a context, estimated, and the room that there is."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ContextPart, ...]
     window: int | None
 
     @property
     def used(self) -> int:
-        """Tokens of all parts."""
         return sum(part.tokens for part in self.parts)
 
     @property
@@ -51,10 +50,10 @@ def measure(
         else:
             results += tokens
     parts = (
-        Part("system", system),
-        Part("tools", overhead_tokens("", tools)),
-        Part("history", history),
-        Part("files", files),
-        Part("tool results", results),
+        ContextPart("system", system),
+        ContextPart("tools", overhead_tokens("", tools)),
+        ContextPart("history", history),
+        ContextPart("files", files),
+        ContextPart("tool results", results),
     )
     return ContextUse(parts, with_limits(model).context_window)

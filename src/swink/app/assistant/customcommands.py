@@ -65,7 +65,6 @@ def read_commands(brought: Brought | None) -> tuple[dict[str, CustomCommand], li
 
 
 def _own_files(notices: list[str]) -> list[Path]:
-    """The user's."""
     place = config_dir() / "commands"
     try:
         names = sorted(entry.name for entry in os.scandir(place) if entry.name.endswith(".md"))

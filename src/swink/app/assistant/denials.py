@@ -1,7 +1,7 @@
 """Denials: whether a line for bash runs what a rule denies, certainly or perhaps.
 
 A denial stops commands by name. Where a line is not understood, it is enough that the words of the rule stand
-in it. Where the words do not stand there and still nobody can tell what runs, a person is asked.
+in it. Where the words do not stand there and it is still not known what runs, a person is asked.
 """
 
 import re
@@ -45,7 +45,7 @@ class Denied(Struct, frozen=True):
         try:
             for command in commands:
                 for found in commands_within(command, self.names):
-                    if any(map(_is_uncertain, found.words)) and any(
+                    if any(map(is_uncertain, found.words)) and any(
                         map(self._begins, _without_options(found.words))
                     ):
                         return "a wildcard or a variable stands among its first words"
@@ -63,21 +63,21 @@ class Denied(Struct, frozen=True):
         except Unknown:
             # What a program such as sh runs stands in its words, perhaps several in one.
             given = [word.text for word in command.words]
-            is_runner = _is_uncertain(command.words[0]) or runs_others(program_name(given[0]))
+            is_runner = is_uncertain(command.words[0]) or runs_others(program_name(given[0]))
             return is_runner and self._stands_in(_PIECES.findall(" ".join(given)))
 
     def _is(self, given: Sequence[Word]) -> bool:
         """Whether a command is the denied one, word for word."""
-        fits = self._begins(given) and not any(_is_uncertain(word) for word in given[: len(self.words)])
+        fits = self._begins(given) and not any(is_uncertain(word) for word in given[: len(self.words)])
         return fits and (self.is_open or len(given) == len(self.words))
 
     def _begins(self, given: Sequence[Word]) -> bool:
         """Whether a command may begin with the denied words."""
-        if len(given) < len(self.words) and not any(map(_is_uncertain, given)):
+        if len(given) < len(self.words) and not any(map(is_uncertain, given)):
             return False
         pairs = zip(self.words[1:], given[1:], strict=False)
         return program_name(given[0].text) == self.program and all(
-            _is_uncertain(word) or word.text == text for text, word in pairs
+            is_uncertain(word) or word.text == text for text, word in pairs
         )
 
     def _stands_in(self, given: Sequence[str]) -> bool:
@@ -89,7 +89,8 @@ class Denied(Struct, frozen=True):
         )
 
 
-def _is_uncertain(word: Word) -> bool:
+def is_uncertain(word: Word) -> bool:
+    """Whether a word holds a wildcard or a variable, so that what bash makes of it is not known."""
     return bool(word.wild) or word.varies
 
 

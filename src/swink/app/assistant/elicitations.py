@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from swink.app.assistant.questions import FillIn, Form, Item
+from swink.app.assistant.forms import FillIn, Form, Item
 from swink.errors import InvalidInput
-from swink.mcp.browser import open_browser
 from swink.mcp.elicitation import Elicitation, ElicitField, ElicitForm, ElicitUrl
+from swink.mcp.webaddress import open_browser
 from swink.tools import ToolError
 
 SEND, OPEN, DECLINE, SKIP = "send it", "open it in the browser", "decline", "(leave it out)"
@@ -19,7 +19,7 @@ async def answer(asked: Elicitation, fill_in: FillIn) -> dict[str, object] | boo
         if isinstance(asked, ElicitUrl):
             return await _open(asked, fill_in)
         return await _fill(asked, fill_in)
-    except ToolError:  # nobody is there after all
+    except ToolError:  # the person has left
         return None
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from swink.agent import Agent
 from swink.agent.retry import ExponentialBackoff
-from swink.app.assistant.choice import LOCAL, parse_model
+from swink.app.assistant.modelchoice import LOCAL, parse_model
 from swink.app.assistant.settings import UserSettings, change_setting
 from swink.errors import AgentError
 from swink.messages.redact import redact_text
@@ -26,7 +26,7 @@ _SECONDS = 30.0
 
 
 class Beginning(Struct, frozen=True):
-    """One way to begin."""
+    """One way to begin, as the first screen offers it."""
 
     id: str
     title: str
@@ -46,13 +46,13 @@ BEGINNINGS = (
 
 
 def is_first_run(settings: UserSettings, named: str | None) -> bool:
-    """Whether nobody has said which model to use, and there is no key either."""
+    """Whether no model is configured and there is no key either."""
     if named or settings.default_model or os.environ.get("SWINK_MODEL", "").strip():
         return False
     try:
         stored = key_places()
     except KeyStoreError:
-        return False  # whoever needs a key is told
+        return False  # reported where a key is needed
     return not any(account.variable or account.key_name in stored for account in ACCOUNTS.values())
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from msgspec import Struct
 
 from swink.agent.policy import Answer, ApprovalRequest, Approved, Rejected
-from swink.app.approvals import MEANINGS, ApprovalWord
-from swink.app.assistant.calls import json_line
+from swink.app.assistant.approvalmodes import MEANINGS, ApprovalWord
 from swink.app.assistant.commandlines import is_destructive, suggest_patterns
-from swink.app.assistant.pending import (
+from swink.app.assistant.forms import ASK_USER
+from swink.app.assistant.person import (
     Always,
     ByRule,
     Forms,
@@ -32,11 +32,10 @@ from swink.app.assistant.pending import (
     Refuse,
     Reply,
 )
-from swink.app.assistant.previews import DELETE, FILE_TOOLS, Preview, file_state, leads_to, preview
-from swink.app.assistant.questions import ASK_USER
-from swink.app.assistant.rulebook import RuleBook, RulesNotSaved, SavedRule
-from swink.app.assistant.rules import BASH, Call, Rule, is_exact, is_writable
-from swink.app.assistant.sessiontrust import SessionTrust, trust_of
+from swink.app.assistant.previews import DELETE, FILE_TOOLS, file_state, leads_to, preview
+from swink.app.assistant.rulebook import SCOPES, RuleBook, RulesNotSaved, SavedRule
+from swink.app.assistant.rules import BASH, CallRule, JudgedCall, is_exact, is_writable
+from swink.app.assistant.toolcalls import SessionTrust, format_request, tool_of, trust_of
 from swink.models.keys.store import KeyStoreError
 from swink.system.targets import Target
 from swink.system.threads import in_thread
@@ -47,7 +46,6 @@ from swink.tools.coding.workspace import Workspace
 log = logging.getLogger("swink.approval")
 
 MOST_DECISIONS = 1_000
-_SUMMARY = 200
 
 
 class Decision(Struct, frozen=True):
@@ -153,12 +151,12 @@ class Permissions:
                     self._bind(request, target)
                 return True if decision.allowed else Rejected(decision.why)
             if _is_invalid(request):
-                self._keep(self._decision(request, True, "not asked: the arguments are invalid, so it fails"))
+                self._record(request, True, "not asked: the arguments are invalid, so it fails")
                 return True
             question = await self._question(request, target, notice)
             if question.preview is not None and question.preview.fails:
                 # It is not let run to fail: another call of the turn may make it succeed, unseen.
-                self._keep(self._decision(request, False, f"not asked: it {question.preview.summary}"))
+                self._record(request, False, f"not asked: it {question.preview.summary}")
                 return Rejected(question.preview.summary)
             reply = await self._ask(question)
             if isinstance(reply, Reconsider):
@@ -169,10 +167,10 @@ class Permissions:
                 continue
             if not isinstance(reply, Refuse):
                 self._bind(request, now, reply.arguments if isinstance(reply, Once) else None)
-            return await self._take(request, reply)
+            return await self._apply(request, reply)
 
     def _tell_problems(self) -> None:
-        """Say once what does not hold of the rules: a denial that nobody can read denies nothing."""
+        """Report each problem of the rules once: a denial that cannot be read denies nothing."""
         for problem in self.rules.problems:
             if problem not in self._told:
                 self._told.add(problem)
@@ -194,10 +192,10 @@ class Permissions:
         if self.workspace is not None and target is not None:
             self.workspace.bind(request.context.run, request.call_id, str(path), target)
 
-    def _call(self, request: ApprovalRequest, target: Target | None = None) -> Call:
+    def _call(self, request: ApprovalRequest, target: Target | None = None) -> JudgedCall:
         target = target or self._look(request.arguments)
         inside = None if self.workspace is None or target is None else self.workspace.inside(target)
-        return Call(request.name, request.arguments, server=self.servers.get(request.name), path=inside)
+        return JudgedCall(request.name, request.arguments, server=self.servers.get(request.name), path=inside)
 
     def _is_ordinary(self, path: str | None) -> bool:
         """Whether a file is in the workspace and no other program obeys it."""
@@ -205,7 +203,7 @@ class Permissions:
             path is not None and self.workspace is not None and not is_obeyed(path, str(self.workspace.root))
         )
 
-    def _decide(self, request: ApprovalRequest, call: Call) -> Decision | None:
+    def _decide(self, request: ApprovalRequest, call: JudgedCall) -> Decision | None:
         """What rules, trust and the mode say; None if they leave it to the person."""
         if (denial := self.rules.denies(call)) is not None:
             return self._decision(request, False, f"the user's rule: deny {denial.rule}", (denial,))
@@ -217,11 +215,11 @@ class Permissions:
             return self._decision(request, False, doubt) if self.word == "deny" else None
         if saved:
             names = ", ".join(str(one.rule) for one in saved)
-            scopes = " and ".join(sorted({_SCOPES[one.scope] for one in saved}))
+            scopes = " and ".join(sorted({SCOPES[one.scope] for one in saved}))
             return self._decision(request, True, f"your rule {names} ({scopes})", saved)
         return self._by_mode(request, call)
 
-    def _by_mode(self, request: ApprovalRequest, call: Call) -> Decision | None:
+    def _by_mode(self, request: ApprovalRequest, call: JudgedCall) -> Decision | None:
         word = self.word
         match word:
             case "off":
@@ -240,7 +238,12 @@ class Permissions:
                 return None
 
     async def _question(self, request: ApprovalRequest, target: Target | None, notice: str) -> Question:
-        found = await in_thread(self._preview, request, target) if request.name in FILE_TOOLS else None
+        workspace, found, link = self.workspace, None, ""
+        if workspace is not None and request.name in FILE_TOOLS:
+            found = await in_thread(preview, workspace, request.name, request.arguments, target)
+        if workspace is not None and target is not None:
+            link = leads_to(workspace, request.arguments["path"], target)
+        doubt = self.rules.doubt(self._call(request)) or ""
         trust = trust_of(request)
         return Question(
             request,
@@ -250,25 +253,11 @@ class Permissions:
             if trust.command is None
             else "this command, with the very same arguments",
             suggested=self.suggest(request, target),
-            notice=notice or self._doubt(request),
-            leads_to=self._leads_to(request, target),
+            notice=notice or (f"{doubt[0].upper()}{doubt[1:]}." if doubt else ""),
+            leads_to=link,
         )
 
-    def _doubt(self, request: ApprovalRequest) -> str:
-        doubt = self.rules.doubt(self._call(request))
-        return "" if doubt is None else f"{doubt[:1].upper()}{doubt[1:]}."
-
-    def _preview(self, request: ApprovalRequest, target: Target | None) -> Preview | None:
-        if self.workspace is None:
-            return None
-        return preview(self.workspace, request.name, request.arguments, target)
-
-    def _leads_to(self, request: ApprovalRequest, target: Target | None) -> str:
-        if self.workspace is None or target is None:
-            return ""
-        return leads_to(self.workspace, request.arguments["path"], target)
-
-    def suggest(self, request: ApprovalRequest, target: Target | None = None) -> tuple[Rule, ...]:
+    def suggest(self, request: ApprovalRequest, target: Target | None = None) -> tuple[CallRule, ...]:
         """Rules that would allow this call and its like; none where that would open too much."""
         call = self._call(request, target)
         if request.name == BASH:
@@ -279,8 +268,8 @@ class Permissions:
             if not call.path.isprintable() or set(call.path) & set("*?"):  # it would mean other files
                 return ()
             above = os.path.dirname(call.path)
-            return (Rule(request.name, f"{above}/**" if above else call.path),)
-        return (Rule(request.name),)
+            return (CallRule(request.name, f"{above}/**" if above else call.path),)
+        return (CallRule(request.name),)
 
     async def _has_changed(self, question: Question, then: Target | None, now: Target | None) -> bool:
         """Whether the file is another one than the person saw, or has another content."""
@@ -291,30 +280,30 @@ class Permissions:
         found, path = question.preview, question.request.arguments["path"]
         return found is not None and await in_thread(file_state, self.workspace, path, now) != found.state
 
-    async def _take(self, request: ApprovalRequest, reply: Once | Always | ByRule | Refuse) -> Answer:
+    async def _apply(self, request: ApprovalRequest, reply: Once | Always | ByRule | Refuse) -> Answer:
         match reply:
             case Once(None, ""):
-                self._keep(self._decision(request, True, "you allowed it"))
+                self._record(request, True, "you allowed it")
                 return True
             case Once(arguments, note):
                 changed = "you allowed it with other arguments" if arguments is not None else "you allowed it"
-                self._keep(self._decision(request, True, f"{changed}: {note}" if note else changed))
+                self._record(request, True, f"{changed}: {note}" if note else changed)
                 return Approved(arguments, note)
             case Always():
                 self.trusted[trust_of(request)] = None
-                self._keep(self._decision(request, True, "you allowed it, and always in this session"))
+                self._record(request, True, "you allowed it, and always in this session")
             case ByRule(rules, scope):
                 await self._save(rules, scope)
                 names = ", ".join(map(str, rules))
-                self._keep(self._decision(request, True, f"you allowed it with the rule {names}"))
+                self._record(request, True, f"you allowed it with the rule {names}")
             case Refuse(reason, by):
                 why = f"{by}: {reason}" if reason else by
-                self._keep(self._decision(request, False, why))
+                self._record(request, False, why)
                 return Rejected(why)
         self.reconsider()
         return True
 
-    async def _save(self, rules: tuple[Rule, ...], scope: Any) -> None:
+    async def _save(self, rules: tuple[CallRule, ...], scope: Any) -> None:
         try:
             await in_thread(self.rules.add, rules, scope)
         except (RulesNotSaved, KeyStoreError) as error:
@@ -323,47 +312,35 @@ class Permissions:
     def _decision(
         self, request: ApprovalRequest, allowed: bool, why: str, rules: tuple[SavedRule, ...] = ()
     ) -> Decision:
-        call = format_shown(request)
+        call = format_request(request)
         return Decision(request.call_id, request.name, call, allowed, why, self._clock(), rules)
+
+    def _record(self, request: ApprovalRequest, allowed: bool, why: str) -> None:
+        self._keep(self._decision(request, allowed, why))
 
     def _keep(self, decision: Decision) -> None:
         self._decisions.append(decision)
-        if decision.rules:
-            self._count(decision.rules)
-
-    def _count(self, rules: tuple[SavedRule, ...]) -> None:
-        """Count the uses beside the event loop."""
-        task = asyncio.ensure_future(in_thread(self.rules.use, rules))
-        _counting.add(task)
-        task.add_done_callback(_counting.discard)
+        if decision.rules:  # their uses are counted beside the event loop
+            task = asyncio.ensure_future(in_thread(self.rules.use, decision.rules))
+            _counting.add(task)
+            task.add_done_callback(_counting.discard)
 
 
 _counting: set[asyncio.Future[None]] = set()
-_SCOPES = {"project": "this project", "user": "everywhere"}
 
 
-def format_shown(request: ApprovalRequest) -> str:
-    """The call in one short line."""
-    pieces: list[str] = []
-    for key, value in request.shown.items():
-        clipped = value[:_SUMMARY] if isinstance(value, str) else value
-        pieces.append(f"{key}={json_line(clipped)[:_SUMMARY]}")
-    text = f"{request.name}({', '.join(pieces)})"
-    return text if len(text) <= _SUMMARY else f"{text[: _SUMMARY - 1]}…"
-
-
-def _suggest_for(request: ApprovalRequest) -> list[Rule]:
+def _suggest_for(request: ApprovalRequest) -> list[CallRule]:
     """Rules for a command; none if it holds a secret, or anything else that a file of rules cannot hold."""
     command = request.arguments.get("command")
     if not isinstance(command, str) or request.shown.get("command") != command:
         return []
-    rules = [Rule(BASH, pattern) for pattern in suggest_patterns(command) or []]
+    rules = [CallRule(BASH, pattern) for pattern in suggest_patterns(command) or []]
     return rules if all(map(is_writable, rules)) else []
 
 
 def _is_invalid(request: ApprovalRequest) -> bool:
     """Whether the loop will refuse the call for its arguments, by the very check that the loop makes."""
-    tool = next((tool for tool in request.context.tools if tool.name == request.name), None)
+    tool = tool_of(request)
     try:
         if isinstance(tool, Tool):
             tool.prepare(request.arguments)

@@ -1,14 +1,14 @@
 """The script tools of a trusted project, as they were when they were allowed.
 
 They are made of the bytes that were judged, and do not follow the folder: what is changed there is said once,
-and used when somebody has allowed it. Programs that lie beside the scripts are looked at before each run.
+and used once the user has allowed it. Programs that lie beside the scripts are looked at before each run.
 """
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from swink.app.assistant.brought import SCRIPTS, Brought, look_in
+from swink.app.assistant.brought import SCRIPTS, Brought, read_place
 from swink.errors import InvalidTool
 from swink.tools import Tool, ToolError
 from swink.tools.coding.sandbox import Sandbox
@@ -50,7 +50,7 @@ class ProjectScripts:
             raise ToolError(f"not run: {changed[0]} is not as it was when the user allowed it; {_HOW}")
 
     def _changed(self, counts: Callable[[str], bool]) -> list[str]:
-        now = look_in(self._brought.project, SCRIPTS)
+        now = read_place(self._brought.project, SCRIPTS)
         before = {name: piece for name, piece in self._brought.pieces.items() if _is_in_folder(name)}
         return [
             name for name in sorted({*before, *now}) if counts(name) and before.get(name) != now.get(name)

@@ -1,6 +1,6 @@
-"""Review of a change hunk by hunk: each is approved, rejected, or written anew by the person.
+"""Review of a call: hunk by hunk, each approved, rejected or rewritten, or the call edited as a whole.
 
-What runs is the same call with other arguments, so that the file becomes byte for byte what was approved.
+What runs is the same call with other arguments, so that a file becomes byte for byte what was approved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,20 @@ from typing import Any
 
 import msgspec
 
-from swink.app.assistant.pending import Once, Refuse
+from swink.agent.policy import ApprovalRequest
+from swink.app.assistant.person import Once, Refuse
 from swink.app.assistant.previews import EDIT, Preview
+from swink.app.assistant.toolcalls import tool_of
 from swink.events.transcript.diffs import Hunk
+from swink.messages.redact import MARK
 from swink.tools import ToolError
 from swink.tools.coding.edits import Edit, apply_edits
+from swink.tools.schema import Shape
 
 Verdict = bool | str
 """Approved, rejected, or the lines that the hunk shall have instead."""
 _QUOTED = 2_000
-"""Characters of rejected hunks that the model is told."""
+"""Characters of rejected hunks, or of an edited call, that the model is told."""
 
 
 class Review:
@@ -81,6 +85,42 @@ class Review:
 
     def _judged(self) -> list[tuple[Hunk, Verdict | None]]:
         return list(zip(self.diff.hunks, self.verdicts, strict=True))
+
+
+def editable_text(request: ApprovalRequest) -> str:
+    """What a person edits: the command line, or the arguments as JSON."""
+    command = request.shown.get("command")
+    if isinstance(command, str):
+        return command
+    return msgspec.json.format(msgspec.json.encode(request.shown), indent=2).decode()
+
+
+def edited_call(request: ApprovalRequest, text: str) -> Once:
+    """The call as a person has edited it; raises `ValueError` with what is wrong."""
+    shown: dict[str, Any]
+    if isinstance(request.shown.get("command"), str):
+        shown = {**request.shown, "command": text}
+    else:
+        try:
+            shown = msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+            raise ValueError(f"this is no JSON object: {error}") from None
+    names = dict(zip(request.shown, request.arguments, strict=True))
+    arguments: dict[str, Any] = {}
+    for key, value in shown.items():
+        # What was shown without its secrets and was left alone runs as it was.
+        name = names.get(key, key)
+        is_same = value == request.shown.get(key)
+        arguments[name] = request.arguments[name] if is_same else value
+        if not is_same and _count_marks(value) > _count_marks(request.arguments.get(name)):
+            raise ValueError(f"{key}: a part of it is hidden; write the whole of it, or leave it as it was")
+    if arguments == request.arguments:
+        return Once()
+    if problems := _violations(request, arguments):
+        raise ValueError("; ".join(problems))
+    ran = msgspec.json.encode({key: value for key, value in shown.items() if value != request.shown.get(key)})
+    quoted = ran.decode()[:_QUOTED]
+    return Once(arguments, f"The user changed this call before it ran. What is different: {quoted}")
 
 
 def apply_verdicts(old: str, new: str, hunks: Sequence[Hunk], verdicts: Sequence[Verdict | None]) -> str:
@@ -172,3 +212,12 @@ def _as_text(hunk: Hunk) -> str:
 
 def _quote(text: str) -> str:
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}\n… ({len(text) - _QUOTED:,} characters more)"
+
+
+def _count_marks(value: Any) -> int:
+    return msgspec.json.encode(value).decode().count(MARK)
+
+
+def _violations(request: ApprovalRequest, arguments: dict[str, Any]) -> list[str]:
+    spec = tool_of(request)
+    return [] if spec is None else Shape(spec.parameters_schema).violations(arguments)

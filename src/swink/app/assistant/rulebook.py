@@ -1,4 +1,4 @@
-"""The rules somebody saved: a file of the user's configuration, never one of a repository.
+"""Saved rules: a file of the user's configuration, never one of a repository.
 
 permissions         allow bash(git status *)          everywhere
                     # a comment
@@ -19,12 +19,13 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from swink.app.assistant.rules import Call, Rule, allowed_by, denied_by, doubt_about, parse_rule
+from swink.app.assistant.rules import CallRule, JudgedCall, allowed_by, denied_by, doubt_about, parse_rule
 from swink.errors import AgentError, MisuseError
 from swink.models.keys.store import KeyStoreError, config_dir
 from swink.system.filelock import alone
 
 Scope = Literal["project", "user"]
+SCOPES: dict[Scope, str] = {"project": "this project", "user": "everywhere"}
 
 _HEADER = "# Rules for tool calls, one a line: allow bash(git status *). [/path] begins those of a project."
 _MOST_BYTES = 1 << 20
@@ -40,7 +41,7 @@ class RulesNotSaved(AgentError):
 class SavedRule(Struct, frozen=True):
     """A rule, where it holds and how it was used."""
 
-    rule: Rule
+    rule: CallRule
     scope: Scope
     hits: int = 0
     last: float | None = None
@@ -61,12 +62,11 @@ class RuleBook:
         self._given = path
         self._clock = clock
         self._version: _Version | Literal["unread"] = "unread"
-        self._rules: tuple[tuple[Rule, Scope], ...] = ()
+        self._rules: tuple[tuple[CallRule, Scope], ...] = ()
         self._problems: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
-        """The file."""
         return Path(os.path.realpath(self._given or config_dir() / "permissions"))
 
     @property
@@ -76,7 +76,7 @@ class RuleBook:
         return self._problems
 
     @property
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[CallRule]:
         """Those that hold here, the project's before the user's."""
         self._read()
         return [rule for rule, _ in self._rules]
@@ -90,20 +90,20 @@ class RuleBook:
             for rule, scope in self._rules
         ]
 
-    def denies(self, call: Call) -> SavedRule | None:
+    def denies(self, call: JudgedCall) -> SavedRule | None:
         """The rule that denies a call."""
         rule = denied_by(self.rules, call)
         return None if rule is None else SavedRule(rule, self._scope(rule))
 
-    def doubt(self, call: Call) -> str | None:
+    def doubt(self, call: JudgedCall) -> str | None:
         """Why a call that no rule denies may still run what one denies."""
         return doubt_about(self.rules, call)
 
-    def allows(self, call: Call) -> tuple[SavedRule, ...]:
+    def allows(self, call: JudgedCall) -> tuple[SavedRule, ...]:
         """The rules that together allow a call."""
         return tuple(SavedRule(rule, self._scope(rule)) for rule in allowed_by(self.rules, call))
 
-    def add(self, rules: Sequence[Rule], scope: Scope) -> None:
+    def add(self, rules: Sequence[CallRule], scope: Scope) -> None:
         """Save rules; one that is there already stays once."""
 
         def change(lines: list[str]) -> list[str]:
@@ -113,7 +113,7 @@ class RuleBook:
 
         self._change(change)
 
-    def remove(self, rule: Rule, scope: Scope) -> bool:
+    def remove(self, rule: CallRule, scope: Scope) -> bool:
         """Delete a rule and leave every other line as it is; whether it was there."""
         removed: list[int] = []
 
@@ -147,7 +147,7 @@ class RuleBook:
     def _section(self, scope: Scope) -> str:
         return "" if scope == "user" or self.project is None else self.project
 
-    def _scope(self, rule: Rule) -> Scope:
+    def _scope(self, rule: CallRule) -> Scope:
         return next(scope for kept, scope in self._rules if kept == rule)
 
     def _read(self) -> None:
@@ -160,7 +160,7 @@ class RuleBook:
             self._version = version
             self._rules, self._problems = self._load()
 
-    def _load(self) -> tuple[tuple[tuple[Rule, Scope], ...], tuple[str, ...]]:
+    def _load(self) -> tuple[tuple[tuple[CallRule, Scope], ...], tuple[str, ...]]:
         path = self.path
         try:
             lines = _load_lines(path)
@@ -168,7 +168,7 @@ class RuleBook:
             return (), (str(error),)
         problems: list[str] = []
         sections = _sections(lines, problems)
-        ours: list[tuple[Rule, Scope]] = []
+        ours: list[tuple[CallRule, Scope]] = []
         if self.project is not None:
             ours.extend((rule, "project") for rule, _ in sections.get(self.project, []))
         ours.extend((rule, "user") for rule, _ in sections.get("", []))
@@ -215,9 +215,11 @@ def _load_lines(path: Path) -> list[str]:
         raise _Unusable(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _sections(lines: Sequence[str], problems: list[str] | None = None) -> dict[str, list[tuple[Rule, int]]]:
+def _sections(
+    lines: Sequence[str], problems: list[str] | None = None
+) -> dict[str, list[tuple[CallRule, int]]]:
     """The rules of each project, and under "" those for all, with the numbers of their lines."""
-    found: dict[str, list[tuple[Rule, int]]] = {"": []}
+    found: dict[str, list[tuple[CallRule, int]]] = {"": []}
     section: str | None = ""
     for number, line in enumerate(lines, 1):
         line = line.strip()

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from swink.app.assistant.commandlines import is_move, quote, runs_others
-from swink.app.assistant.denials import Denied
+from swink.app.assistant.denials import Denied, is_uncertain
 from swink.errors import MisuseError
 from swink.tools import is_tool_name
 from swink.tools.coding.declared import find_declared
@@ -40,7 +40,7 @@ _FORM = re.compile(r"([A-Za-z0-9_-]+)(?:\((.*)\))?", re.S)
 _LONGEST = 2_000
 
 
-class Rule(Struct, frozen=True):
+class CallRule(Struct, frozen=True):
     """One rule; without a pattern it speaks of every call of the tool."""
 
     tool: str
@@ -56,7 +56,7 @@ class Rule(Struct, frozen=True):
         return f"{self.verdict} {self}"
 
 
-class Call:
+class JudgedCall:
     """What rules look at: a call's tool, its server, its command, and its path relative to the workspace."""
 
     def __init__(
@@ -76,8 +76,8 @@ class Call:
         return read_commands(self.command)
 
 
-def parse_rule(text: str, verdict: Verdict = "allow") -> Rule:
-    """The rule that somebody wrote, `allow` or `deny` before it or not; raises `MisuseError`."""
+def parse_rule(text: str, verdict: Verdict = "allow") -> CallRule:
+    """A rule as a user writes it, with or without `allow` or `deny` before it; raises `MisuseError`."""
     text = text.strip()
     if match := _RULE.fullmatch(text):
         verdict, text = ("allow" if match[1] == "allow" else "deny"), match[2].strip()
@@ -97,10 +97,10 @@ def parse_rule(text: str, verdict: Verdict = "allow") -> Rule:
             )
     elif tool == MCP:
         raise MisuseError("mcp needs the name of a server: mcp(github)")
-    return Rule(tool, pattern, verdict)
+    return CallRule(tool, pattern, verdict)
 
 
-def is_writable(rule: Rule) -> bool:
+def is_writable(rule: CallRule) -> bool:
     """Whether a rule, written in one line and perhaps among others, is read as the same one."""
     try:
         return SEPARATOR not in rule.line and parse_rule(rule.line) == rule
@@ -108,7 +108,7 @@ def is_writable(rule: Rule) -> bool:
         return False
 
 
-def allowed_by(rules: Sequence[Rule], call: Call) -> tuple[Rule, ...]:
+def allowed_by(rules: Sequence[CallRule], call: JudgedCall) -> tuple[CallRule, ...]:
     """The rules that together allow a call; none if it is not allowed."""
     rules = [rule for rule in rules if rule.verdict == "allow"]
     whole = next((rule for rule in rules if _speaks_of_all(rule, call) or _matches_path(rule, call)), None)
@@ -117,7 +117,7 @@ def allowed_by(rules: Sequence[Rule], call: Call) -> tuple[Rule, ...]:
     patterns = [rule for rule in rules if rule.tool == BASH and rule.pattern is not None]
     if call.commands is None or not patterns:
         return ()
-    used: dict[Rule, None] = {}
+    used: dict[CallRule, None] = {}
     for command in call.commands:
         rule = next((rule for rule in patterns if _covers(rule, command)), None)
         if rule is not None:
@@ -127,7 +127,7 @@ def allowed_by(rules: Sequence[Rule], call: Call) -> tuple[Rule, ...]:
     return tuple(used)
 
 
-def denied_by(rules: Iterable[Rule], call: Call) -> Rule | None:
+def denied_by(rules: Iterable[CallRule], call: JudgedCall) -> CallRule | None:
     """The first rule that denies a call."""
     for rule in rules:
         if rule.verdict == "deny" and (
@@ -137,7 +137,7 @@ def denied_by(rules: Iterable[Rule], call: Call) -> Rule | None:
     return None
 
 
-def doubt_about(rules: Iterable[Rule], call: Call) -> str | None:
+def doubt_about(rules: Iterable[CallRule], call: JudgedCall) -> str | None:
     """Why a call that no rule denies may still run what one denies; None if it certainly does not."""
     for rule in rules:
         if rule.verdict == "deny" and (denied := _denied(rule, call)) is not None:
@@ -147,7 +147,7 @@ def doubt_about(rules: Iterable[Rule], call: Call) -> str | None:
     return None
 
 
-def is_exact(rule: Rule) -> bool:
+def is_exact(rule: CallRule) -> bool:
     """Whether a rule names one whole command."""
     return rule.tool == BASH and rule.pattern is not None and not _read_pattern(rule.pattern)[1]
 
@@ -172,22 +172,18 @@ def _read_pattern(pattern: str) -> tuple[list[str], bool]:
     """The words of a pattern, and whether others may follow; no words if it is no pattern."""
     is_open = pattern.endswith(" *")
     commands = read_commands(pattern.removesuffix(" *")) or []
-    if len(commands) != 1 or commands[0].inputs or any(map(_is_open, commands[0].words)):
+    if len(commands) != 1 or commands[0].inputs or any(map(is_uncertain, commands[0].words)):
         return [], is_open
     return [word.text for word in commands[0].words], is_open
 
 
-def _is_open(word: Word) -> bool:
-    return bool(word.wild) or word.varies
-
-
-def _speaks_of_all(rule: Rule, call: Call) -> bool:
+def _speaks_of_all(rule: CallRule, call: JudgedCall) -> bool:
     if rule.tool == MCP:
         return call.server is not None and rule.pattern == call.server
     return rule.tool == call.name and rule.pattern is None
 
 
-def _matches_path(rule: Rule, call: Call) -> bool:
+def _matches_path(rule: CallRule, call: JudgedCall) -> bool:
     if rule.tool != call.name or call.name == BASH or rule.pattern is None or call.path is None:
         return False
     pattern, path = rule.pattern, call.path
@@ -200,7 +196,7 @@ def _fold(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
-def _covers(rule: Rule, command: SimpleCommand) -> bool:
+def _covers(rule: CallRule, command: SimpleCommand) -> bool:
     """Whether a command begins with the words of a rule, and what follows adds no option that does more.
 
     A file that a wildcard finds could be one. Of a command with declared options, the others are such.
@@ -224,12 +220,12 @@ def _is_argument(word: Word) -> bool:
     return not word.varies and (not word.wild or (word.wild[0] > 0 and word.text[0] not in "-+"))
 
 
-def _forbids(rule: Rule, call: Call) -> bool:
+def _forbids(rule: CallRule, call: JudgedCall) -> bool:
     denied = _denied(rule, call)
     return denied is not None and denied.is_in(call.command or "", call.commands)
 
 
-def _denied(rule: Rule, call: Call) -> Denied | None:
+def _denied(rule: CallRule, call: JudgedCall) -> Denied | None:
     """The command that a rule denies, if the call is one of bash."""
     if rule.pattern is None or rule.tool != BASH or call.command is None:
         return None

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from swink.app.assistant.brought import SERVERS as PROJECT_FILE
 from swink.app.assistant.brought import Brought, Programs
-from swink.app.assistant.questions import FillIn
+from swink.app.assistant.forms import FillIn
 from swink.app.assistant.serverprograms import expanded
 from swink.app.assistant.servertools import ServerTools
 from swink.app.assistant.trust import find_project
@@ -205,7 +205,6 @@ class Servers:
         await self.restart(name)
 
     async def aclose(self) -> None:
-        """Stop every server."""
         await self._stop(list(self._running))
 
     async def _serve(self, server: "Server") -> None:
@@ -243,7 +242,7 @@ class Servers:
             self._tools.remove(name)
 
     def _show_login(self, name: str, url: str) -> None:
-        from swink.mcp.browser import open_browser
+        from swink.mcp.webaddress import open_browser
 
         self._notify(f"log in to the MCP server {name} in your browser: {url}")
         open_browser(url)
@@ -278,11 +277,9 @@ def _project_servers(data: bytes) -> Mapping[str, Any]:
             servers = cast("dict[str, Any]", found["mcpServers"])
         case _:
             raise ValueError('it is not of the form {"mcpServers": {"name": {"command": "…"}}}')
-    return {name: _without_approval(fields) for name, fields in servers.items()}
-
-
-def _without_approval(fields: Any) -> Any:
-    if not isinstance(fields, dict):
-        return fields
-    named = cast("dict[str, Any]", fields)
-    return {key: value for key, value in named.items() if key not in _USERS_ALONE}
+    return {
+        name: {key: value for key, value in cast("dict[str, Any]", fields).items() if key not in _USERS_ALONE}
+        if isinstance(fields, dict)
+        else fields
+        for name, fields in servers.items()
+    }

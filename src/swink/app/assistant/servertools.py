@@ -38,7 +38,6 @@ class ServerTools:
         self._name()
 
     def remove(self, server: str) -> None:
-        """Offer them no more."""
         if self._tools.pop(server, None) is not None:
             self._name()
 

@@ -1,29 +1,22 @@
-"""What people are told of a session: its title, age, cost, a short id, and what is left to do in it."""
+"""What people are told of a session: its age, cost, a short id, and what is left to do in it."""
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from swink.app.assistant.calls import format_call
 from swink.app.assistant.shell import told_command
+from swink.app.assistant.titles import title_line
+from swink.app.assistant.toolcalls import format_call
 from swink.events.transcript.blockkinds import counted
 from swink.memory.families import Branch
 from swink.memory.meta import SessionMeta
 from swink.messages import Message, ToolResultMessage, UserMessage
+from swink.messages.modelspec import format_dollars
 from swink.messages.records import Conversation
-from swink.messages.redact import redact_text
-from swink.messages.redact.shown import escape_invisible
-from swink.system.oneline import shorten, strip_controls
 
 _SHORT = 6
 """Characters of an id that are shown, if no other id has them."""
 _STEPS = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
-
-
-def title_line(meta: SessionMeta, room: int | None = None) -> str:
-    """The title in one line, without secrets and without characters that nobody sees."""
-    text = escape_invisible(redact_text(strip_controls(meta.title))).strip() or "(no title)"
-    return text if room is None else shorten(text, room)
 
 
 def format_age(seconds: float) -> str:
@@ -39,8 +32,8 @@ def format_age(seconds: float) -> str:
 def format_cost(meta: SessionMeta) -> str:
     """What it cost, in US dollars; "?" stands for a part that is not known."""
     if meta.unpriced:
-        return f"{_dollars(meta.cost)}+?" if meta.cost else "?"
-    return _dollars(meta.cost)
+        return f"{format_dollars(meta.cost)}+?" if meta.cost else "?"
+    return format_dollars(meta.cost)
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
@@ -97,7 +90,7 @@ def what_is_left(conversation: Conversation) -> Iterator[str]:
 
 
 def _is_told_command(message: Message) -> bool:
-    """Whether it tells of a command of the user's own, which nobody answers."""
+    """Whether it reports a command that the user ran, which needs no answer."""
     return isinstance(message, UserMessage) and told_command(message.text) is not None
 
 
@@ -110,15 +103,3 @@ def _short(id: str, ids: Iterable[str], pieces: Counter[str]) -> str:
         if not any(tail[:length] in other for other in others):
             return tail[:length]
     return id
-
-
-def _dollars(cost: float) -> str:
-    return (
-        "$0"
-        if cost == 0
-        else f"${cost:.2f}"
-        if cost >= 0.995
-        else f"${cost:.4f}"
-        if cost >= 0.0001
-        else "<$0.0001"
-    )

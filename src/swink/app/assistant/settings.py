@@ -1,7 +1,7 @@
 """Settings: the file that holds what a person chose once.
 
 config.toml    default_model = "provider:model"
-               approve = "on" | "smart" | "edits" | "off" | "deny"
+               approve = one of `APPROVAL_WORDS`
                save = true | false
                title = "words" | "model"
                theme = "auto" | "dark" | "light" | "high-contrast" | "ansi" | "plain"
@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
-from swink.app.approvals import APPROVAL_WORDS, ApprovalWord, parse_approval
+from swink.app.assistant.approvalmodes import APPROVAL_WORDS, ApprovalWord, parse_approval
 from swink.errors import MisuseError
 from swink.models.keys.store import config_dir
 from swink.system.filelock import alone
@@ -103,7 +103,9 @@ def load_settings() -> UserSettings:
             problems.append(f"{where}: {_unknown(name)}")
             continue
         try:
-            good[name] = msgspec.convert(_approval(value) if name == "approve" else value, hints[name])
+            if name == "approve" and isinstance(value, str):
+                value = parse_approval(value)
+            good[name] = msgspec.convert(value, hints[name])
         except (msgspec.ValidationError, MisuseError) as error:
             why = f"; {error}" if isinstance(error, MisuseError) else ""
             instead = f"; taken as {_CAUTIOUS[name]!r} until then".lower() if name in _CAUTIOUS else ""
@@ -185,7 +187,3 @@ def _unknown(name: str) -> str:
     near = get_close_matches(name, KNOWN, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(KNOWN)}"
     return f"{name} means nothing; {hint}"
-
-
-def _approval(value: Any) -> Any:
-    return parse_approval(value) if isinstance(value, str) else value

@@ -43,7 +43,6 @@ class ShellOutcome(Struct, frozen=True):
 
     @property
     def is_ok(self) -> bool:
-        """Whether it succeeded."""
         return self.code == 0
 
     def for_model(self) -> str:
@@ -81,14 +80,14 @@ async def run_shell(
     kept = HeadAndTail(MOST_OUTPUT)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def take(data: bytes) -> None:
+    def keep_output(data: bytes) -> None:
         room = MOST_OUTPUT - kept.size
         kept.add(data)
         if room > 0 and (text := decoder.decode(data[:room])):
             on_output(text)
 
     started = time.monotonic()
-    status: ExitStatus = await run(launch, take)
+    status: ExitStatus = await run(launch, keep_output)
     return ShellOutcome(command, kept.text(), status.code, time.monotonic() - started, kept.cut)
 
 

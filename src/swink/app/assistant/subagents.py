@@ -57,7 +57,7 @@ class HoldBelow(Policy):
 
 
 class SubAgent(Struct, frozen=True):
-    """One sub-agent for people."""
+    """A sub-agent as people see it: its task, its state and its cost."""
 
     call_id: str
     kind: Kind
@@ -89,7 +89,6 @@ class SubAgents:
         return agent is not None
 
     def tools(self) -> tuple[Tool, ...]:
-        """explore and task."""
         return self._tool("explore"), self._tool("task")
 
     def _tool(self, kind: Kind) -> Tool:

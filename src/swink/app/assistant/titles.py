@@ -1,14 +1,19 @@
-"""Titles by a model: one small request for a few words. The session's own cost does not count it."""
+"""Titles of sessions: shown, searched, and asked of a model with one small request."""
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.errors import AgentError
-from swink.memory.meta import title_of
+from swink.memory.meta import SessionMeta, title_of
+from swink.memory.store import SyncStore
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, UserMessage
+from swink.messages.redact import redact_text
+from swink.messages.redact.shown import escape_invisible
 from swink.stream import StreamOptions
+from swink.system.oneline import shorten, strip_controls
 
 _REQUEST = (
     "Give the conversation below a title of at most six words, in its language. "
@@ -18,10 +23,49 @@ _EXCERPT = 1500
 """Characters of the first prompt, and of the first reply, that the model gets."""
 _TOKENS = 1000
 """At most, for a model that thinks before it answers."""
+_HITS = 200
+"""Messages that are looked at."""
+
+
+def title_line(meta: SessionMeta, room: int | None = None) -> str:
+    """The title in one line, without secrets and without invisible characters."""
+    text = escape_invisible(redact_text(strip_controls(meta.title))).strip() or "(no title)"
+    return text if room is None else shorten(text, room)
+
+
+class FoundSession(Struct, frozen=True):
+    """A conversation, and where in it the words were found, if not in its title."""
+
+    meta: SessionMeta
+    snippet: str = ""
+
+
+def find_sessions(store: SyncStore, text: str = "", directory: str | None = None) -> list[FoundSession]:
+    """Conversations with all these words in the title, then those in which a message has them.
+
+    The last word may be half typed: then it counts for titles alone. It reads from disk.
+    """
+    metas = store.list(directory=directory)
+    words = text.lower().split()
+    if not words:
+        return [FoundSession(meta) for meta in metas]
+    titled = [FoundSession(meta) for meta in metas if all(word in meta.title.lower() for word in words)]
+    named = {found.meta.id for found in titled}
+    snippets: dict[str, str] = {}
+    hits = store.search(text, limit=_HITS)
+    if not hits and len(words) > 1:
+        hits = store.search(text.rstrip().rpartition(" ")[0], limit=_HITS)
+    for hit in hits:
+        snippets.setdefault(hit.session, hit.snippet)
+    return titled + [
+        FoundSession(meta, snippets[meta.id])
+        for meta in metas
+        if meta.id in snippets and meta.id not in named
+    ]
 
 
 async def ask_title(model: ModelSpec, messages: Sequence[Message]) -> tuple[str, Cost | None]:
-    """A title, and what it cost (None: not known); raises an `AgentError` if the model gives none."""
+    """A title, and what it cost (None: not known), which the session does not count; raises `AgentError`."""
     prompt = next((message.text for message in messages if isinstance(message, UserMessage)), "")
     reply = next((message.text for message in messages if isinstance(message, AssistantMessage)), "")
     excerpt = f"User: {prompt[:_EXCERPT]}\n\nAssistant: {reply[:_EXCERPT]}"

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.app.assistant.brought import BROUGHT_ALONG as BROUGHT_ALONG
-from swink.app.assistant.brought import Brought, describe_changes, look_at
+from swink.app.assistant.brought import Brought, describe_changes, read_brought
 from swink.app.assistant.settings import save_whole
 from swink.errors import AgentError
 from swink.models.keys.store import config_dir
@@ -72,7 +72,7 @@ class Trust(Struct, frozen=True):
     standing: Standing
     brought: Brought = Brought(Path())
     changes: tuple[str, ...] = ()
-    """What nobody has allowed yet, a line each, of a project that is `changed`."""
+    """What is not allowed yet, a line each, of a project that is `changed`."""
 
     @property
     def is_trusted(self) -> bool:
@@ -119,7 +119,7 @@ def look_up(directory: str | Path) -> Trust:
     entry = _entry_for(project, _load())
     if entry is not None and not entry.trusted:
         return Trust(project, "refused")
-    brought = look_at(project)
+    brought = read_brought(project)
     if entry is None:
         return Trust(project, "unasked", brought)
     changes = describe_changes(entry.allowed, brought)
@@ -167,13 +167,13 @@ def find_project(directory: str | Path) -> Path:
 
 
 def is_too_wide(directory: Path) -> bool:
-    """Whether a directory is the root of the disk, somebody's home, or above it."""
+    """Whether a directory is the root of the disk, the user's home, or above it."""
     home = Path(os.path.realpath(os.path.expanduser("~")))
     return directory == Path(directory.anchor) or home.is_relative_to(directory)
 
 
 def _is_repository(place: Path) -> bool:
-    """Whether a repository begins here; one that somebody else made, as in /tmp, does not count."""
+    """Whether a repository begins here; one that another user made, as in /tmp, does not count."""
     try:
         owner = os.stat(place / ".git").st_uid
     except OSError:

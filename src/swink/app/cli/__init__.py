@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from swink.app.cli.arguments import parse_arguments
+from swink.app.cli.commands import parse_arguments
 from swink.app.cli.output import OutputFailed, finish_output, install_output
 from swink.app.cli.terminal import say
 from swink.errors import AgentError, MisuseError
@@ -59,7 +59,7 @@ def _run(argv: Sequence[str]) -> int:
             traceback.print_exception(error)
         say(str(error), "error")
         return _USAGE if isinstance(error, MisuseError) else _FAILED
-    except Exception as error:  # what nobody foresaw
+    except Exception as error:  # a bug
         if debug:
             traceback.print_exception(error)
         say(f"this should not happen: {type(error).__name__}: {error}; --debug shows where", "error")

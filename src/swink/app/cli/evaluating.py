@@ -8,7 +8,6 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -25,6 +24,7 @@ from swink.eval.factories import Factory, load_factory, suite_factory
 from swink.eval.progressbar import ProgressBar
 from swink.eval.reports import annotations, console_table, write_reports
 from swink.eval.runner import evaluate
+from swink.messages.modelspec import format_dollars
 from swink.stream.wrappers import recorded, through
 from swink.system.interrupts import Interruption, interruptible
 from swink.system.threads import in_thread, run_to_end
@@ -65,7 +65,9 @@ def run_cases(arguments: argparse.Namespace) -> int:
 
 def _shown(suite: Suite, found: Estimate, *, replayed: bool) -> str:
     """What would run, and what it may cost."""
-    cost = "unknown" if found.cost is None or found.problems else f"about ${found.cost:.4f}, without judges"
+    cost = "unknown"
+    if found.cost is not None and not found.problems:
+        cost = f"about {format_dollars(found.cost, 4)}, without judges"
     rows = [
         ("suite", suite.name),
         ("cases", f"{len(suite.cases):,}"),
@@ -103,7 +105,7 @@ async def _evaluate(
             agent=arguments.agent or suite.agent or "",
         )
     )
-    with interruptible(partial(_cancel, work)) as interruption:
+    with interruptible(work.cancel) as interruption:
         try:
             run = await work
         except asyncio.CancelledError:
@@ -113,10 +115,6 @@ async def _evaluate(
         finally:
             bar.close()
     return run, interruption
-
-
-def _cancel(work: "asyncio.Future[EvalRun]") -> None:
-    work.cancel()
 
 
 def _suite(arguments: argparse.Namespace) -> Suite:

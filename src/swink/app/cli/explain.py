@@ -1,7 +1,7 @@
 """What went wrong, for people: the error, and the command or variable that fixes it."""
 
 from swink.agent.config import AgentResult
-from swink.app.assistant.choice import nearest_models
+from swink.app.assistant.modelchoice import nearest_models
 from swink.errors import (
     AuthError,
     ContextWindowOverflow,

@@ -12,7 +12,7 @@ from swink.system.interrupts import raise_interrupts
 
 
 def set_command(arguments: argparse.Namespace) -> int:
-    """Store a key."""
+    """`swink keys set`: store a key that is typed or piped in."""
     account = account_for(arguments.provider)
     if arguments.key:
         raise MisuseError(
@@ -49,7 +49,7 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def remove_command(arguments: argparse.Namespace) -> int:
-    """Delete a stored key."""
+    """`swink keys rm`: delete the stored key of a provider."""
     account = account_for(arguments.provider)
     if not remove_key(account.provider):
         raise MisuseError(f"no key of {account.provider} is stored{_but_set(account.variable)}")

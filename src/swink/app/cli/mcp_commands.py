@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from swink.app.assistant.servers import Configured, find_servers
 from swink.app.assistant.settings import load_settings
+from swink.app.cli.directory import known_trust
 from swink.app.cli.terminal import say, table
-from swink.app.cli.working import known_trust
 from swink.errors import MisuseError
 from swink.system.interrupts import raise_interrupts
 from swink.system.threads import run_to_end
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_command(arguments: argparse.Namespace) -> int:
-    """Which servers there are, and where somebody is logged in."""
+    """`swink mcp list`: the servers of this directory, and where the user is logged in."""
     configured = _configured()
     if not configured.servers:
         say("no MCP servers; .mcp.json of a trusted project or [mcp.NAME] in config.toml names them")
@@ -39,7 +39,7 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def login_command(arguments: argparse.Namespace) -> int:
-    """Log in to a server."""
+    """`swink mcp login`: log in to a server in the browser."""
     server = _server(arguments.name)
     if not server.logs_in:
         raise MisuseError(f"{server.name} has an Authorization header in its settings, and needs no login")
@@ -53,7 +53,7 @@ def login_command(arguments: argparse.Namespace) -> int:
 
 
 def logout_command(arguments: argparse.Namespace) -> int:
-    """Forget a login."""
+    """`swink mcp logout`: delete the stored login at a server."""
     server = _server(arguments.name)
     from swink.mcp.logins import Logins
 
@@ -64,10 +64,10 @@ def logout_command(arguments: argparse.Namespace) -> int:
 
 
 async def _log_in(server: "HttpServer", *, with_browser: bool) -> int | None:
-    """How many tools the server has; None if nobody had to log in."""
-    from swink.mcp.browser import open_browser
-    from swink.mcp.connection import Connection
+    """How many tools the server has; None if no login was needed."""
+    from swink.mcp.connection import ServerConnection
     from swink.mcp.sdk import load_sdk
+    from swink.mcp.webaddress import open_browser
 
     asked = False
 
@@ -78,7 +78,7 @@ async def _log_in(server: "HttpServer", *, with_browser: bool) -> int | None:
         say(f"log in in your browser{'; if no page opens, it is at' if opened else ', at'}\n{url}")
         say("waiting for the browser to come back; Ctrl-C gives up")
 
-    connection = Connection(server, await load_sdk(), on_login=show, fresh_login=True)
+    connection = ServerConnection(server, await load_sdk(), on_login=show, fresh_login=True)
     try:
         session = await connection.connected()
         return len(session.tools) if asked else None

@@ -2,7 +2,7 @@
 
 the reader closed the pipe    the command ends quietly, with exit code 141
 no space, closed, ...         the command ends with exit code 1 and one line that says why
-standard error fails          nobody can be told; the command goes on
+standard error fails          that cannot be reported; the command goes on
 """
 
 import errno
@@ -21,14 +21,14 @@ from swink.app.cli.terminal import say
 FAILED, UNREAD = 1, 141
 
 
-_output: "Output | None" = None
+_output: "StandardStream | None" = None
 
 
 class OutputFailed(Exception):
     """Nothing more can be written to standard output."""
 
 
-class Output(io.RawIOBase):
+class StandardStream(io.RawIOBase):
     """A file descriptor to write to; after the first failure, which is kept, everything goes nowhere."""
 
     def __init__(self, descriptor: int, *, is_vital: bool) -> None:
@@ -38,19 +38,15 @@ class Output(io.RawIOBase):
         self.ends_a_line = True
 
     def move(self, descriptor: int) -> None:
-        """Go on with another file descriptor."""
         self._descriptor = descriptor
 
     def fileno(self) -> int:
-        """The file descriptor."""
         return self._descriptor
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
         return os.isatty(self._descriptor)
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def check(self) -> None:
@@ -69,7 +65,7 @@ class Output(io.RawIOBase):
             try:
                 done += os.write(self._descriptor, view[done:])
                 self.ends_a_line = view[done - 1] == 10
-            except BlockingIOError:  # somebody made the pipe non-blocking
+            except BlockingIOError:  # another process made the pipe non-blocking
                 select.select([], [self._descriptor], [])
             except OSError as error:
                 self.failure = error
@@ -79,20 +75,20 @@ class Output(io.RawIOBase):
 
 
 def install_output() -> None:
-    """Replace the standard streams by ones of this module, except those that somebody else replaced."""
+    """Replace the standard streams by ones of this module, except those that a caller has replaced."""
     global _output
     if sys.__stdin__ is None:  # closed: it reads as empty
         nothing = os.open(os.devnull, os.O_RDONLY)
         sys.stdin = open(nothing, encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is sys.__stderr__:
-        sys.stderr = _text_stream(Output(2, is_vital=False), sys.__stderr__)
+        sys.stderr = _text_stream(StandardStream(2, is_vital=False), sys.__stderr__)
     if sys.stdout is sys.__stdout__:
-        _output = Output(1, is_vital=True)
+        _output = StandardStream(1, is_vital=True)
         sys.stdout = _text_stream(_output, sys.__stdout__)
 
 
 def check_output() -> None:
-    """Find out before anything is paid for whether standard output is closed."""
+    """Raise `OutputFailed` if standard output is closed, before anything is paid for."""
     if _output is not None:
         _output.check()
 
@@ -100,12 +96,12 @@ def check_output() -> None:
 def claim_stdout() -> Callable[[bytes], None]:
     """Standard output for one writer of whole lines; what tools and their processes print goes to stderr."""
     output = _output
-    if output is None:  # somebody else's stream
+    if output is None:  # a stream of the caller's
         return lambda line: print(line.decode(), end="", flush=True)
     sys.stdout.flush()
     output.move(os.dup(output.fileno()))  # which processes do not inherit
     os.dup2(2, 1)
-    sys.stdout = _text_stream(Output(1, is_vital=False), sys.__stdout__)
+    sys.stdout = _text_stream(StandardStream(1, is_vital=False), sys.__stdout__)
 
     def write(line: bytes) -> None:
         output.write(line if output.ends_a_line else b"\n" + line)
@@ -131,7 +127,7 @@ def _explain(failure: OSError) -> str:
     return f"cannot write the output: {why}"
 
 
-def _text_stream(output: Output, before: TextIO | None) -> TextIO:
+def _text_stream(output: StandardStream, before: TextIO | None) -> TextIO:
     """Text for people: characters that the encoding lacks are replaced."""
     encoding = getattr(before, "encoding", None) or "utf-8"
     return io.TextIOWrapper(

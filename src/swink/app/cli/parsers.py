@@ -5,7 +5,7 @@ import re
 import sys
 from typing import Any
 
-from swink.app.approvals import parse_approval
+from swink.app.assistant.approvalmodes import parse_approval
 from swink.errors import MisuseError
 
 TRACE = "write a trace that Perfetto and Chrome open"
@@ -42,17 +42,17 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def command(commands: Any, name: str, function: str, summary: str) -> argparse.ArgumentParser:
-    """A command with the option that every command has, and the name of its function."""
+    """A command with the option that every command has; `function` is "module:name" of `name_command`."""
     parser = _parser(commands, name, summary)
     parser.add_argument("--debug", action="store_true", help="show tracebacks and the log")
-    parser.set_defaults(command=function)
+    parser.set_defaults(command=_path_of(function))
     return parser
 
 
 def group(commands: Any, name: str, summary: str, alone: str) -> Any:
     """A command with commands of its own; `alone` is the function that runs without any of them."""
     parser = _parser(commands, name, summary)
-    parser.set_defaults(command=alone, provider=None, json=False, debug=False)
+    parser.set_defaults(command=_path_of(alone), provider=None, json=False, debug=False)
     return parser.add_subparsers(title="commands", metavar="COMMAND")
 
 
@@ -61,6 +61,15 @@ def with_id(commands: Any, name: str, function: str, summary: str) -> argparse.A
     parser = command(commands, name, function, summary)
     parser.add_argument("id", metavar="ID", help="any unique part of its id")
     return parser
+
+
+def flag(parser: argparse.ArgumentParser, name: str, help: str) -> None:
+    """An option without a value."""
+    parser.add_argument(name, action="store_true", help=help)
+
+
+def _path_of(function: str) -> str:
+    return f"swink.app.cli.{function}_command"
 
 
 def _parser(commands: Any, name: str, summary: str) -> CommandParser:
@@ -78,7 +87,7 @@ def number(text: str) -> int:
 
 
 def age(text: str) -> float:
-    """An age, in seconds."""
+    """The seconds of an age such as 30d; raises `ArgumentTypeError`."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not an age; write e.g. 30d, 12h or 2w")
@@ -93,7 +102,7 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Seconds, more than none."""
+    """A number of seconds above 0."""
     seconds = amount(text)
     if seconds == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
@@ -109,7 +118,7 @@ def approval(text: str) -> str:
 
 
 def port(text: str) -> int:
-    """A port."""
+    """The number of a port, 0 for a free one."""
     if not text.isascii() or not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
     return int(text)

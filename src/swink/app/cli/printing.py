@@ -6,19 +6,19 @@ json    one event a line on stdout; the last line is of type "result"
 
 import sys
 from collections.abc import Callable
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import msgspec
 from msgspec.structs import replace
 
 from swink.agent.config import AgentResult
-from swink.app.assistant.calls import format_call
+from swink.app.assistant.toolcalls import format_call
 from swink.app.cli.explain import strip_advice
-from swink.app.cli.jsonline import encode_line
 from swink.app.cli.terminal import add_style, say, say_in_passing
 from swink.events import AgentEvent, CustomEvent, MessageEnd, MessageUpdate
 from swink.events.transcript import Block, Compacted, Discarded, NoticeBlock, Retrying, ToolBlock, Transcript
 from swink.messages import AssistantMessage, Cost, StopReason, Usage, text_of
+from swink.messages.jsondata import encode
 from swink.stream import TextDelta, ThinkingDelta
 from swink.system.oneline import shorten, strip_controls
 
@@ -27,15 +27,10 @@ _LONG_PROMPT = 128
 
 
 class Printer(Protocol):
-    """Prints one run."""
+    """Prints the events of one run, then its result."""
 
-    def show(self, event: AgentEvent) -> None:
-        """Take the next event."""
-        ...
-
-    def end(self, result: AgentResult) -> None:
-        """The run is over."""
-        ...
+    def print_event(self, event: AgentEvent) -> None: ...
+    def print_result(self, result: AgentResult) -> None: ...
 
 
 class TextPrinter:
@@ -49,8 +44,7 @@ class TextPrinter:
         self._version = 0
         self._states: dict[str, str] = {}
 
-    def show(self, event: AgentEvent) -> None:
-        """Take the next event."""
+    def print_event(self, event: AgentEvent) -> None:
         match event:
             case CustomEvent(name="prompt_progress", data={"done": int() as done, "total": int() as total}):
                 reading = done < total and total >= _LONG_PROMPT
@@ -68,14 +62,13 @@ class TextPrinter:
             changes = self._transcript.since(self._version)
             self._version = changes.version
             for block in changes.blocks.values():
-                self._print(block)
+                self._print_block(block)
 
-    def end(self, result: AgentResult) -> None:
-        """The run is over."""
+    def print_result(self, result: AgentResult) -> None:
         say_in_passing("")
         self._close_line()
 
-    def _print(self, block: Block) -> None:
+    def _print_block(self, block: Block) -> None:
         """A block that is new, or has changed: what of it is worth a line."""
         match block:
             case ToolBlock():
@@ -111,7 +104,7 @@ class TextPrinter:
         self._open = "" if text.endswith("\n") else "text"
 
     def _think(self, text: str) -> None:
-        """Thinking is for somebody who watches, never part of the output."""
+        """Thinking is for a user who watches, never part of the output."""
         if sys.stderr.isatty():
             if self._open == "text":
                 self._close_line()
@@ -129,6 +122,11 @@ class TextPrinter:
             self._open = ""
             stream.write("\n")
             stream.flush()
+
+
+def encode_line(value: Any) -> bytes:
+    """A value as one line of JSON; what has no JSON form is shown as text."""
+    return encode(value) + b"\n"
 
 
 class RunResult(msgspec.Struct, frozen=True, tag="result", tag_field="type"):
@@ -153,30 +151,18 @@ class JsonPrinter:
         self.session: Callable[[], str | None] = lambda: None
         """The id of the session that the run is saved in."""
 
-    def show(self, event: AgentEvent) -> None:
-        """Take the next event."""
+    def print_event(self, event: AgentEvent) -> None:
         self._write(encode_line(event))
 
-    def end(self, result: AgentResult) -> None:
-        """The run is over; only the first result counts."""
+    def print_result(self, result: AgentResult) -> None:
+        """Write the last line; only the first result counts."""
         if self._ended:
             return
         self._ended = True
-        self._write(
-            encode_line(
-                RunResult(
-                    result.text,
-                    result.stop_reason,
-                    result.usage,
-                    result.cost,
-                    result.error,
-                    result.error_kind,
-                    result.reason,
-                    self.session(),
-                )
-            )
-        )
+        shared = ("text", "stop_reason", "usage", "cost", "error", "error_kind", "reason")
+        values = {name: getattr(result, name) for name in shared}
+        self._write(encode_line(RunResult(**values, session=self.session())))
 
     def give_up(self) -> None:
-        """The process ends at once."""
-        self.end(AgentResult((), "aborted"))
+        """Report a run that ends with the process, unless there is a result already."""
+        self.print_result(AgentResult((), "aborted"))

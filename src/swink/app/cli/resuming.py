@@ -10,9 +10,10 @@ import argparse
 import shutil
 import sys
 
-from swink.app.assistant.keeping import Keeper, open_store
-from swink.app.assistant.sessionfacts import short_ids, title_line, working_directory
+from swink.app.assistant.savedconversation import SavedConversation, open_store
+from swink.app.assistant.sessionfacts import short_ids, working_directory
 from swink.app.assistant.settings import load_settings
+from swink.app.assistant.titles import title_line
 from swink.app.cli.session_lines import list_lines
 from swink.app.cli.terminal import add_style, say
 from swink.errors import AgentError, MisuseError
@@ -25,37 +26,41 @@ _NUMBER = 4
 """Columns of the numbers before a list."""
 
 
-def keeper_of_chat(arguments: argparse.Namespace) -> Keeper | None:
+def saved_chat(arguments: argparse.Namespace) -> SavedConversation | None:
     """Where the chat is saved; None if it is not."""
     if arguments.continue_newest:
         return _newest(open_store())
     if arguments.resume is not None:
         store = open_store()
-        return Keeper(store, _read(store, arguments.resume or _choose(store)))
+        return SavedConversation(store, _read(store, arguments.resume or _choose(store)))
     if arguments.no_session or not load_settings().save:
         return None
     try:
-        return Keeper(open_store())
+        return SavedConversation(open_store())
     except (AgentError, OSError) as error:
         say(f"this conversation is not saved: {error}", "warning")
         return None
 
 
-def keeper_of_run(arguments: argparse.Namespace) -> Keeper | None:
+def saved_run(arguments: argparse.Namespace) -> SavedConversation | None:
     """Where `swink run` saves; None if it does not."""
     if arguments.session is None:
         return None
     store = open_store()
-    return Keeper(store) if arguments.session == "new" else Keeper(store, _read(store, arguments.session))
+    return (
+        SavedConversation(store)
+        if arguments.session == "new"
+        else SavedConversation(store, _read(store, arguments.session))
+    )
 
 
-def _newest(store: SyncStore) -> Keeper:
+def _newest(store: SyncStore) -> SavedConversation:
     here = working_directory()
     metas = store.list(limit=1, directory=here) if here is not None else []
     if metas:
-        return Keeper(store, store.read(metas[0].id))
+        return SavedConversation(store, store.read(metas[0].id))
     say("no session of this directory yet; this is a new one (swink --resume shows those of others)")
-    return Keeper(store)
+    return SavedConversation(store)
 
 
 def _read(store: SyncStore, part: str) -> Stored:
@@ -63,7 +68,7 @@ def _read(store: SyncStore, part: str) -> Stored:
 
 
 def _choose(store: SyncStore) -> str:
-    """The id that somebody picks from a list."""
+    """The id of the session that the user picks from a list."""
     metas = store.list(limit=_CHOICE)
     if not metas:
         raise MisuseError("there are no sessions yet; swink begins one")

@@ -6,12 +6,12 @@ import os
 import sys
 
 from swink.app.assistant.firstrun import is_first_run
-from swink.app.assistant.keeping import Keeper, open_store
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.savedconversation import SavedConversation, open_store
 from swink.app.assistant.settings import load_settings
-from swink.app.cli.conversation import make_agent
-from swink.app.cli.resuming import keeper_of_chat
-from swink.app.cli.working import open_snapshots, open_workshop
+from swink.app.cli.agentsetup import make_chat_agent
+from swink.app.cli.directory import open_environment
+from swink.app.cli.resuming import saved_chat
 from swink.events.transcript import Transcript
 from swink.system.extras import install_command
 from swink.system.interrupts import raise_interrupts
@@ -39,40 +39,32 @@ def show_screen(arguments: argparse.Namespace) -> int:
     raise_interrupts()
     settings = load_settings()
     is_choosing = arguments.resume == ""
-    keeper = Keeper(open_store()) if is_choosing else keeper_of_chat(arguments)
-    workshop = open_workshop(settings)
-    resumed = keeper is not None and keeper.is_resumed
-    workshop.is_first_run = not resumed and is_first_run(settings, arguments.model)
+    saved = SavedConversation(open_store()) if is_choosing else saved_chat(arguments)
+    environment = open_environment(settings)
+    resumed = saved is not None and saved.is_resumed
+    environment.is_first_run = not resumed and is_first_run(settings, arguments.model)
     permissions = Permissions(
         arguments.approve or settings.approve,
-        workspace=Workspace(workshop.directory),
-        servers=workshop.servers.owners,
-        tell=workshop.notify,
+        workspace=Workspace(environment.directory),
+        servers=environment.servers.owners,
+        tell=environment.notify,
     )
-    workshop.fill_in = permissions.forms.ask
-    snapshots = open_snapshots(workshop, keeper, settings)
-    agent = make_agent(
-        arguments,
-        permissions if snapshots is None else snapshots.approving(permissions),
-        None if keeper is None else keeper.session,
-        () if snapshots is None else [snapshots],
-        workshop,
-        tell=workshop.notify,
-    )
+    environment.fill_in = permissions.forms.ask
+    agent, snapshots = make_chat_agent(arguments, environment, permissions, saved, environment.notify)
     driver = ConversationDriver(agent)
     show_loading(driver)
-    if keeper is not None and keeper.is_resumed:
-        driver.adopt(agent, Transcript.of(keeper.session.conversation))
+    if saved is not None and saved.is_resumed:
+        driver.adopt(agent, Transcript.of(saved.session.conversation))
     if arguments.plan:
         driver.set_planning(True)
-    store = None if keeper is None else open_store()
+    store = None if saved is None else open_store()
     sessions = SessionSwitcher(
         driver,
         store,
-        keeper,
-        workshop=workshop,
+        saved,
+        workshop=environment,
         snapshots=snapshots,
         asks_title=settings.title == "model",
         is_choosing=is_choosing,
     )
-    return start(driver, permissions, sessions, workshop=workshop, settings=settings)
+    return start(driver, permissions, sessions, workshop=environment, settings=settings)

@@ -5,11 +5,10 @@ import asyncio
 import os
 import ssl
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
-from swink.app.assistant.choice import unknown_provider
-from swink.app.cli.models import parse_local_name
+from swink.app.assistant.modelchoice import unknown_provider
+from swink.app.cli.model_commands import parse_local_name
 from swink.app.cli.terminal import say
 from swink.errors import MisuseError
 from swink.messages import ModelSpec
@@ -38,16 +37,12 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
 
 async def _serve_model(arguments: argparse.Namespace, name: str, key: str | None) -> int:
     serving = asyncio.create_task(_serve_for_ever(arguments, name, key))
-    with interruptible(partial(_cancel, serving)):
+    with interruptible(serving.cancel):
         await asyncio.wait((serving,))
     if not serving.cancelled():
         serving.result()
     say("stopped")
     return 0
-
-
-def _cancel(task: "asyncio.Task[None]") -> None:
-    task.cancel()
 
 
 async def _serve_for_ever(arguments: argparse.Namespace, name: str, key: str | None) -> None:
@@ -67,7 +62,7 @@ async def _serve_for_ever(arguments: argparse.Namespace, name: str, key: str | N
 
 
 def proxy_command(arguments: argparse.Namespace) -> int:
-    """Say what comes next to somebody who wrote `swink proxy` alone."""
+    """`swink proxy` alone: show how to start the server."""
     say(
         "proxy serve shares models by token; start it with: swink proxy serve --tokens FILE "
         "(lines such as: SECRET anthropic:* openai:gpt-5); swink proxy serve --help shows the rest"

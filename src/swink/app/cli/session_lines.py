@@ -1,18 +1,27 @@
-"""Sessions in lines for people: age, cost, short ids, a table that fits the terminal."""
+"""Sessions in lines for a terminal: a table that fits it, and the messages of one."""
 
 import os
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from swink.app.assistant.sessionfacts import format_age, format_cost, short_ids, title_line, working_directory
-from swink.app.cli.terminal import table
+from swink.app.assistant.sessionfacts import format_age, format_cost, short_ids, working_directory
+from swink.app.assistant.titles import title_line
+from swink.app.assistant.toolcalls import format_call
+from swink.app.cli.terminal import add_style, table
 from swink.memory.meta import SessionMeta
+from swink.messages import AssistantMessage, Message, Text, ToolResultMessage, UserMessage
+from swink.messages.redact import redact_text
 from swink.messages.redact.shown import escape_invisible
 from swink.system.oneline import shorten, strip_controls, width_of
 
 _LEAST = 10
 """Columns that a title or a directory keeps in a narrow terminal."""
+
+_EXCHANGES = 2
+_LINES = 12
+"""How many exchanges a resumed chat repeats, and how many lines of each text."""
 
 
 def list_lines(metas: Sequence[SessionMeta], width: int | None) -> str:
@@ -32,6 +41,23 @@ def list_lines(metas: Sequence[SessionMeta], width: int | None) -> str:
             )
         )
     return table(rows if width is None else _fitted(rows, width), numbers=(1, 2, 3))
+
+
+def all_lines(messages: Mapping[int, Message]) -> Iterator[str]:
+    """All messages, each prompt with the number of messages before it."""
+    for number, message in messages.items():
+        yield from _message_lines(message, None, f"#{number} ")
+
+
+def last_lines(messages: Iterable[Message]) -> Iterator[str]:
+    """The last exchanges, long texts cut."""
+    found = list(messages)
+    prompts = [index for index, message in enumerate(found) if isinstance(message, UserMessage)]
+    start = prompts[-_EXCHANGES:][0] if prompts else 0
+    if start:
+        yield add_style(f"… {start} earlier messages", "dim", sys.stdout)
+    for message in found[start:]:
+        yield from _message_lines(message, _LINES)
 
 
 def _directory(directory: str | None, here: str | None, home: str | None) -> str:
@@ -65,3 +91,32 @@ def _fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
 def _end_of(path: str, room: int) -> str:
     """The end of a path, which tells more than its beginning."""
     return path if width_of(path) <= room else f"…{path[len(path) - room + 1 :]}"
+
+
+def _message_lines(message: Message, most: int | None, mark: str = "") -> Iterator[str]:
+    match message:
+        case UserMessage():
+            pictures = sum(not isinstance(block, Text) for block in message.content)
+            text = message.text + f" [{pictures} attached]" * bool(pictures)
+            first, *rest = _cut(text, most)
+            yield add_style(f"{mark}> {first}", "bold", sys.stdout)
+            yield from rest
+        case AssistantMessage():
+            if message.text.strip():
+                yield from _cut(message.text, most)
+            for call in message.tool_calls:
+                yield add_style(shorten(f"→ {format_call(call.name, call.arguments)}"), "dim", sys.stdout)
+            if message.error_message:
+                yield add_style(shorten(f"✗ {redact_text(message.error_message)}"), "dim", sys.stdout)
+        case ToolResultMessage():
+            sign = "✗" if message.is_error else "←"
+            yield add_style(shorten(f"{sign} {redact_text(message.text)}"), "dim", sys.stdout)
+        case _:
+            yield add_style(shorten(f"({message.role})"), "dim", sys.stdout)
+
+
+def _cut(text: str, most: int | None) -> list[str]:
+    lines = strip_controls(redact_text(text.rstrip())).split("\n")
+    if most is None or len(lines) <= most:
+        return lines
+    return [*lines[:most], add_style(f"… {len(lines) - most} more lines", "dim", sys.stdout)]

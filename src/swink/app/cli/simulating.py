@@ -42,7 +42,7 @@ async def _simulate(arguments: argparse.Namespace, output: Path | None) -> int:
     kept: list[Case] = []
     work = asyncio.ensure_future(_converse(arguments, kept))
     endings: list[Ending] = []
-    with interruptible(partial(_cancel, work)) as interruption:
+    with interruptible(work.cancel) as interruption:
         try:
             endings = await work
         except asyncio.CancelledError:
@@ -55,10 +55,6 @@ async def _simulate(arguments: argparse.Namespace, output: Path | None) -> int:
     if interruption.signal is not None:
         return interruption.exit_code
     return 0 if all(ending == "goal" for ending in endings) else 1
-
-
-def _cancel(work: "asyncio.Future[list[Ending]]") -> None:
-    work.cancel()
 
 
 async def _converse(arguments: argparse.Namespace, kept: list[Case]) -> list[Ending]:
@@ -101,9 +97,9 @@ async def _show(agent: Agent, text: str) -> AgentResult[Any]:
     printer = TextPrinter()
     async with agent.stream(text) as run:
         async for event in run:
-            printer.show(event)
+            printer.print_event(event)
         result = await run.result()
-    printer.end(result)
+    printer.print_result(result)
     if result.error is not None:
         say(result.error, "error")
     return result

@@ -5,6 +5,7 @@ import sys
 from typing import Literal, TextIO
 
 from swink.messages.redact import redact_text
+from swink.system.interrupts import Terminated
 from swink.system.oneline import shorten, strip_controls, width_of
 
 Style = Literal["error", "warning", "ok", "dim", "bold"]
@@ -30,13 +31,24 @@ def say_in_passing(text: str) -> None:
         _passing = text
 
 
+def ask_line(prompt: str) -> str | None:
+    """A line that the user types, stripped; None if they leave it with Ctrl-C or Ctrl-D instead."""
+    try:
+        return input(prompt).strip()
+    except Terminated:
+        raise
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return None
+
+
 def add_style(text: str, style: Style, stream: TextIO) -> str:
     """The text in a style, if the stream shows styles."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if wants_colour(stream) else text
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Whether the stream is a terminal with colours that nobody has switched off."""
+    """Whether the stream is a terminal with colours that are not switched off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

@@ -1,8 +1,8 @@
 """The terminal interface (extra `tui`)."""
 
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import UserSettings
-from swink.app.assistant.workshop import Workshop
 from swink.app.tui.app import SwinkApp
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.sessionswitcher import SessionSwitcher
@@ -16,7 +16,7 @@ def start(
     permissions: Permissions,
     sessions: SessionSwitcher | None = None,
     *,
-    workshop: Workshop | None = None,
+    workshop: AgentEnvironment | None = None,
     settings: UserSettings | None = None,
 ) -> int:
     """Show a conversation until the user leaves; the exit code."""

@@ -13,10 +13,10 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from swink.agent.runrequest import prompts_of
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shell import parse_shell
-from swink.app.assistant.workshop import Workshop
 from swink.app.tui.approval import ApprovalPanel, AskingPanel, FormPanel, KeyGuard
 from swink.app.tui.commands.commandapp import CommandApp
 from swink.app.tui.commands.sessioncommands import take_up
@@ -63,7 +63,7 @@ class SwinkApp(ConversationActions, CommandApp):
         driver: ConversationDriver,
         permissions: Permissions,
         *,
-        workshop: Workshop | None = None,
+        workshop: AgentEnvironment | None = None,
         sessions: SessionSwitcher | None = None,
         settings: UserSettings | None = None,
     ) -> None:

@@ -4,10 +4,10 @@ import asyncio
 import os
 
 from swink import __version__
-from swink.app.assistant.choice import parse_model
+from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
-from swink.app.assistant.workshop import Workshop
 from swink.app.tui.approval.answers import KeyGuard
 from swink.app.tui.commands.commandtable import CommandContext
 from swink.app.tui.conversationdriver import ConversationDriver
@@ -21,7 +21,7 @@ from swink.stream import StreamFn
 from swink.system.threads import in_thread
 
 
-async def begin_work(context: CommandContext, workshop: Workshop) -> None:
+async def begin_work(context: CommandContext, workshop: AgentEnvironment) -> None:
     """Show what the workshop has to say, ask what it has to know, and open it.
 
     Trust is asked about and, on a first run, a model; then instructions, commands and servers are read.

@@ -14,15 +14,15 @@ from msgspec import Struct
 from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
 from swink.agent.config import SystemPrompt
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.exporting import Source, export_to
-from swink.app.assistant.keeping import Keeper
 from swink.app.assistant.planning import without_plan
+from swink.app.assistant.savedconversation import SavedConversation
 from swink.app.assistant.sessionfacts import what_is_left, working_directory
 from swink.app.assistant.shell import told_command
-from swink.app.assistant.snapshots.policy import Restored, Snapshots
 from swink.app.assistant.snapshots.rewinding import FileChange
+from swink.app.assistant.snapshots.snapshotpolicy import Restored, Snapshots
 from swink.app.assistant.titles import ask_title
-from swink.app.assistant.workshop import Workshop
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor.attaching import said_text
 from swink.errors import AgentError, MisuseError, SessionError
@@ -66,9 +66,9 @@ class SessionSwitcher:
         self,
         driver: ConversationDriver,
         store: SyncStore | None,
-        keeper: Keeper | None,
+        keeper: SavedConversation | None,
         *,
-        workshop: Workshop | None = None,
+        workshop: AgentEnvironment | None = None,
         snapshots: Snapshots | None = None,
         asks_title: bool = False,
         is_choosing: bool = False,
@@ -142,9 +142,9 @@ class SessionSwitcher:
     async def new(self) -> None:
         """Begin an empty conversation; this one stays in the store."""
         await self._leave("/new")
-        keeper = None if self.keeper is None else self.keeper.begin()
+        keeper = None if self.keeper is None else self.keeper.begin_another()
         if self.snapshots is not None:
-            self.snapshots.keeper = keeper
+            self.snapshots.saved = keeper
         self._adopt(keeper, Transcript(clock=self.driver.clock), self._prompt)
 
     async def resume(self, session: Stored | str) -> None:
@@ -152,9 +152,9 @@ class SessionSwitcher:
         store = self._store()
         await self._leave("/resume")
         stored = await in_thread(store.read, session) if isinstance(session, str) else session
-        keeper = Keeper(store, stored)
+        keeper = SavedConversation(store, stored)
         if self.snapshots is not None:
-            self.snapshots.keeper = keeper
+            self.snapshots.saved = keeper
             await self.snapshots.recover()
         prompt = without_plan(keeper.session.conversation.system_prompt)
         self._adopt(keeper, Transcript.of(stored.records), prompt or self._prompt)
@@ -209,7 +209,7 @@ class SessionSwitcher:
         restored = await self.snapshots.redo(confirmed) if files and self.snapshots is not None else None
         if source is not None:
             fork = self.saved_id()
-            await self._go_on(Keeper(self._store(), source), source)
+            await self._go_on(SavedConversation(self._store(), source), source)
             if fork is not None:  # nothing was said in it
                 await in_thread(self._store().delete, fork)
         return Rewound(None, restored)
@@ -259,14 +259,14 @@ class SessionSwitcher:
         if (id := keeper.saved_id()) is None or not keeper.is_complete:
             raise SessionError("this conversation is not saved, so it can be neither forked nor rewound")
         stored = await in_thread(self._store().split, id, at)
-        await self._go_on(Keeper(self._store(), stored), stored)
+        await self._go_on(SavedConversation(self._store(), stored), stored)
 
-    async def _go_on(self, keeper: Keeper, stored: Stored) -> None:
+    async def _go_on(self, keeper: SavedConversation, stored: Stored) -> None:
         if self.snapshots is not None:
             await in_thread(self.snapshots.carry_over, keeper)
         self._adopt(keeper, Transcript.of(stored.records), self.driver.instructed)
 
-    def _adopt(self, keeper: Keeper | None, transcript: Transcript, prompt: SystemPrompt) -> None:
+    def _adopt(self, keeper: SavedConversation | None, transcript: Transcript, prompt: SystemPrompt) -> None:
         session = None if keeper is None else keeper.session
 
         def copy(before: Agent) -> Agent:

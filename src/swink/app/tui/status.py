@@ -13,6 +13,7 @@ from textual.widget import Widget
 from swink.app.tui.activity import Activity
 from swink.app.tui.look import LOOKS, Look
 from swink.events.transcript import Totals
+from swink.messages.modelspec import format_dollars
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _GAUGE = 8
@@ -75,7 +76,9 @@ def items_of(status: Status) -> list[StatusItem]:
         usage = totals.usage
         read = usage.input + usage.cache_read + usage.cache_write
         items.append(StatusItem(50, f"↑{_short(read)} ↓{_short(usage.output)}"))
-        items.append(StatusItem(70, f"${totals.cost.total:.4f}" if totals.is_priced else "cost unknown"))
+        items.append(
+            StatusItem(70, format_dollars(totals.cost.total, 4) if totals.is_priced else "cost unknown")
+        )
     if status.window and totals.context:
         items.append(_gauge(totals.context / status.window))
     return items

@@ -1,5 +1,7 @@
 """Figures: numbers for people, written the same way in every report."""
 
+from swink.messages.modelspec import format_dollars
+
 
 def percent(share: float, digits: int = 1) -> str:
     """0.923 as `92.3 %`; a whole is never written for what is a little less."""
@@ -16,19 +18,7 @@ def points(change: float) -> str:
 
 def dollars(cost: float | None) -> str:
     """A cost in as many digits as it takes to see it."""
-    match cost:
-        case None:
-            return "unknown"
-        case 0:
-            return "$0"
-        case _ if cost >= 100:
-            return f"${cost:,.0f}"
-        case _ if cost >= 1:
-            return f"${cost:.2f}"
-        case _ if cost >= 0.0001:
-            return f"${cost:.4f}"
-        case _:
-            return f"${cost:.1e}"
+    return "unknown" if cost is None else format_dollars(cost, exact=True)
 
 
 def seconds(duration: float) -> str:

@@ -30,6 +30,7 @@ from swink.messages import (
     text_of,
 )
 from swink.messages.jsondata import encode
+from swink.messages.modelspec import format_dollars
 from swink.tools import full_text
 
 ToolState = Literal["waiting", "approval", "running", "done", "failed", "rejected", "cancelled"]
@@ -167,7 +168,7 @@ class Spent(Struct, frozen=True):
         told = [f"{counted(read, 'token')} in"]
         told += [f"{self.usage.cache_read:,} of them cached"] if self.usage.cache_read else []
         told += [f"{self.usage.output:,} out"]
-        told += [f"${self.cost.total:.4f}"] if self.cost is not None else []
+        told += [format_dollars(self.cost.total, 4)] if self.cost is not None else []
         return ", ".join(told)
 
 
@@ -205,7 +206,7 @@ class Compacted(Struct, frozen=True):
         told = [f"{counted(self.dropped, 'older message')} left the context"] if self.dropped else []
         told += [f"{counted(self.pruned, 'older result')} cut short"] if self.pruned else []
         if self.cost is not None and self.cost.total:
-            told.append(f"the summary cost ${self.cost.total:.4f}")
+            told.append(f"the summary cost {format_dollars(self.cost.total, 4)}")
         what = ", ".join(told) or "the context was compacted"
         if not self.tokens_before:
             return what

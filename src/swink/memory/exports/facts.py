@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from swink.events.transcript import Block, PromptBlock, ReplyBlock, ToolBlock, Totals
 from swink.memory.meta import SessionMeta, title_of
+from swink.messages.modelspec import format_dollars
 
 _TELLING = ("path", "file_path", "command", "pattern", "query", "url", "task", "name")
 """Arguments that tell best what a call is about, the best first."""
@@ -67,7 +68,8 @@ def cost_of(cost: float, *, is_whole: bool) -> str:
     """A cost for people; nothing where none is known."""
     if not cost:
         return ""
-    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}" if is_whole else f"more than ${cost:.4f}"
+    shown = format_dollars(cost, 2 if cost >= 1 else 4)
+    return shown if cost >= 1 or is_whole else f"more than {shown}"
 
 
 def gist_of(call: ToolBlock) -> str:

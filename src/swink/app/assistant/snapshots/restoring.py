@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 
-from swink.app.assistant.snapshots.entries import Entry
+from swink.app.assistant.snapshots.trees import FileEntry
 from swink.app.assistant.snapshots.vault import Damaged, Vault
 from swink.tools.coding.supervisor.snapshot import open_beneath
 
@@ -18,7 +18,7 @@ def strays(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if path.endswith(_ENDING)]
 
 
-def restore(vault: Vault, root: str, wanted: Sequence[tuple[str, Entry | None]]) -> dict[str, str]:
+def restore(vault: Vault, root: str, wanted: Sequence[tuple[str, FileEntry | None]]) -> dict[str, str]:
     """Make these paths what is wanted (None: nothing); returns what could not be done, and why.
 
     What leaves comes first, the deepest path before the others, then what comes, directories before their
@@ -70,7 +70,7 @@ def _writable(directory: int) -> Generator[None]:
     if mode & stat.S_IWUSR:
         yield
         return
-    with suppress(OSError):  # it is somebody else's: whoever writes says so
+    with suppress(OSError):  # another user's: the write that follows reports it
         os.fchmod(directory, mode | stat.S_IRWXU)
     try:
         yield
@@ -80,7 +80,7 @@ def _writable(directory: int) -> Generator[None]:
 
 
 def _ensure(root: str, folder: str) -> None:
-    """Make a directory that somebody has removed; a link or a file in its place is left."""
+    """Make a directory that was removed meanwhile; a link or a file in its place is left."""
     if not folder or os.path.lexists(os.path.join(root, folder)):
         return
     _ensure(root, folder.rpartition("/")[0])
@@ -88,7 +88,7 @@ def _ensure(root: str, folder: str) -> None:
         os.mkdir(name, dir_fd=parent)
 
 
-def _clear(root: str, path: str, entry: Entry | None) -> None:
+def _clear(root: str, path: str, entry: FileEntry | None) -> None:
     """Remove what is there, unless it may stay until something takes its place."""
     folder, _, name = path.rpartition("/")
     directory = open_beneath(root, os.path.join(root, folder))
@@ -105,7 +105,7 @@ def _clear(root: str, path: str, entry: Entry | None) -> None:
         os.close(directory)
 
 
-def _remove(directory: int, name: str, found: os.stat_result, entry: Entry | None) -> None:
+def _remove(directory: int, name: str, found: os.stat_result, entry: FileEntry | None) -> None:
     if stat.S_ISDIR(found.st_mode):
         if entry is None or entry.kind != "directory":
             try:
@@ -117,7 +117,7 @@ def _remove(directory: int, name: str, found: os.stat_result, entry: Entry | Non
         os.unlink(name, dir_fd=directory)
 
 
-def _make(vault: Vault, root: str, path: str, entry: Entry) -> None:
+def _make(vault: Vault, root: str, path: str, entry: FileEntry) -> None:
     with _parent(root, path) as (parent, name):
         if entry.kind == "directory":
             with suppress(FileExistsError):

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from swink.app.assistant.snapshots.entries import Change, Entry
-from swink.app.assistant.snapshots.survey import Known, Survey
+from swink.app.assistant.snapshots.filehashes import FileHashes
+from swink.app.assistant.snapshots.scan import DirectoryScan
+from swink.app.assistant.snapshots.trees import FileEntry, PathChange
 from swink.app.assistant.snapshots.vault import Damaged, Vault
 from swink.events.transcript import Diff, diff
 from swink.messages.records import FilesChanged
@@ -23,12 +24,12 @@ UNSAVED = "its content is in no snapshot"
 class FileChange(Struct, frozen=True):
     """What rewinding does to a path: `now` is what is there, `then` what will be.
 
-    With a `conflict` it is left as it is unless somebody confirms it; what is not `possible` is always left.
+    With a `conflict` it is left as it is unless a person confirms it; what is not `possible` is always left.
     """
 
     path: str
-    now: Entry | None
-    then: Entry | None
+    now: FileEntry | None
+    then: FileEntry | None
     conflict: str = ""
     possible: bool = True
 
@@ -44,20 +45,20 @@ class FileChange(Struct, frozen=True):
 
 def plan(vault: Vault, root: str, changes: Sequence[FilesChanged]) -> list[FileChange]:
     """What undoing these changes does to the files, in the order of paths; `Damaged` if one is not kept."""
-    touched: dict[str, list[tuple[Change, bool]]] = {}
+    touched: dict[str, list[tuple[PathChange, bool]]] = {}
     for change in changes:
         if change.after is not None and change.directory == root:
             for found in vault.compare(change.before, change.after):
                 touched.setdefault(found.path, []).append((found, change.certain))
     with vault.holding():
-        survey = Survey(root, Known(), vault.put)
+        survey = DirectoryScan(root, FileHashes(), vault.put)
         survey.look(touched)
     present = survey.tree
     planned = [_planned(path, history, present.get(path)) for path, history in sorted(touched.items())]
     return [change for change in planned if change.now != change.then]
 
 
-def _planned(path: str, history: Sequence[tuple[Change, bool]], now: Entry | None) -> FileChange:
+def _planned(path: str, history: Sequence[tuple[PathChange, bool]], now: FileEntry | None) -> FileChange:
     steps = [change for change, _ in history]
     then, expected = steps[0].before, steps[-1].after
     if any(entry is not None and entry.kind == "unsaved" for entry in (then, expected, now)):
@@ -85,7 +86,7 @@ def redoable(changes: Sequence[FilesChanged]) -> FilesChanged | None:
     return None
 
 
-def difference(vault: Vault, path: str, before: Entry | None, after: Entry | None) -> Diff | None:
+def difference(vault: Vault, path: str, before: FileEntry | None, after: FileEntry | None) -> Diff | None:
     """What is different in a text; None for a binary file, a link, a directory, or a mode alone."""
     try:
         old, new = _text(vault, before), _text(vault, after)
@@ -94,7 +95,7 @@ def difference(vault: Vault, path: str, before: Entry | None, after: Entry | Non
     return None if old == new else diff(path, old, new)
 
 
-def _text(vault: Vault, entry: Entry | None) -> str | None:
+def _text(vault: Vault, entry: FileEntry | None) -> str | None:
     if entry is None:
         return None
     if entry.kind != "file":

@@ -2,7 +2,7 @@
 
 objects/ab/cdef…     a file's bytes, or a directory: the names in it and their entries
 snapshots/ID         one per snapshot; its time says when it was last made or used
-lock                 whoever writes or prunes holds it
+lock                 held while writing or pruning
 pruned               when that was done last
 
 An object has its name only when it is whole, a snapshot only when all its objects have theirs.
@@ -19,13 +19,13 @@ from typing import TypeVar
 
 import msgspec
 
-from swink.app.assistant.snapshots.entries import Change, Entry, Snapshot, Tree
+from swink.app.assistant.snapshots.trees import FileEntry, PathChange, Tree, TreeSnapshot
 from swink.system.filelock import locked
 
 T = TypeVar("T")
 
 KEPT = 30 * 86_400.0
-"""Seconds for which a snapshot is kept that nobody uses."""
+"""Seconds for which an unused snapshot is kept."""
 MOST = 2 << 30
 """Bytes of all objects; when there are more, the oldest snapshots go first."""
 EVERY = 86_400.0
@@ -33,7 +33,7 @@ EVERY = 86_400.0
 PATIENCE = 20.0
 """Seconds to wait for another process that holds the lock."""
 
-_Directory = list[tuple[bytes, Entry]]
+_Directory = list[tuple[bytes, FileEntry]]
 _directory = msgspec.msgpack.Decoder(_Directory)
 _root = msgspec.msgpack.Decoder(tuple[str, bool])
 _encode = msgspec.msgpack.Encoder().encode
@@ -90,7 +90,7 @@ class Vault:
             raise Damaged(f"{hash} is damaged")
         return data
 
-    def save(self, tree: Tree, *, complete: bool = True) -> Snapshot:
+    def save(self, tree: Tree, *, complete: bool = True) -> TreeSnapshot:
         """Keep a snapshot whose files are kept already; the same files give the same id."""
         inside: dict[str, _Directory] = {"": []}
         for path, entry in tree.items():
@@ -103,26 +103,26 @@ class Vault:
         path = os.path.join(self.folder, "snapshots", id)
         with suppress(FileNotFoundError):
             os.utime(path)
-            return Snapshot(id, tree, complete)
+            return TreeSnapshot(id, tree, complete)
         self.write(path, b"")
-        return Snapshot(id, tree, complete)
+        return TreeSnapshot(id, tree, complete)
 
-    def load(self, id: str) -> Snapshot:
+    def load(self, id: str) -> TreeSnapshot:
         """A snapshot by its id."""
         top, complete = self._decode(_root, id)
-        tree: dict[str, Entry] = {}
+        tree: dict[str, FileEntry] = {}
         waiting = [("", top)]
         while waiting:
             prefix, hash = waiting.pop()
             for path, entry in self._names(prefix, hash).items():
-                tree[path] = _flat(entry)
+                tree[path] = entry.without_content
                 if entry.kind == "directory":
                     waiting.append((f"{path}/", entry.content))
-        return Snapshot(id, tree, complete)
+        return TreeSnapshot(id, tree, complete)
 
-    def compare(self, before: str, after: str) -> list[Change]:
+    def compare(self, before: str, after: str) -> list[PathChange]:
         """What is different between two snapshots; directories that are the same are not looked into."""
-        found: list[Change] = []
+        found: list[PathChange] = []
         waiting = [("", self._decode(_root, before)[0], self._decode(_root, after)[0])]
         while waiting:
             prefix, old_hash, new_hash = waiting.pop()
@@ -133,8 +133,8 @@ class Vault:
                 was, now = old.get(path), new.get(path)
                 if was == now:
                     continue
-                if was is None or now is None or _flat(was) != _flat(now):
-                    found.append(Change(path, was and _flat(was), now and _flat(now)))
+                if was is None or now is None or was.without_content != now.without_content:
+                    found.append(PathChange(path, was and was.without_content, now and now.without_content))
                 waiting.append((f"{path}/", _inside(was), _inside(now)))
         return sorted(found, key=lambda change: change.path)
 
@@ -183,11 +183,11 @@ class Vault:
         for name, entry in sorted(inside[path], key=lambda item: item[0]):
             if entry.kind == "directory":
                 below = f"{path}/{os.fsdecode(name)}" if path else os.fsdecode(name)
-                entry = Entry("directory", entry.mode, self._save_directory(below, inside))
+                entry = FileEntry("directory", entry.mode, self._save_directory(below, inside))
             names.append((name, entry))
         return self.put(_encode(names))
 
-    def _names(self, prefix: str, hash: str) -> dict[str, Entry]:
+    def _names(self, prefix: str, hash: str) -> dict[str, FileEntry]:
         """The entries of a stored directory by their paths."""
         if not hash:
             return {}
@@ -256,12 +256,7 @@ def hash_of(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=20).hexdigest()
 
 
-def _flat(entry: Entry) -> Entry:
-    """The entry as it stands in a tree."""
-    return Entry("directory", entry.mode) if entry.kind == "directory" else entry
-
-
-def _inside(entry: Entry | None) -> str:
+def _inside(entry: FileEntry | None) -> str:
     return entry.content if entry is not None and entry.kind == "directory" else ""
 
 

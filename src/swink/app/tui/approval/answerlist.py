@@ -10,8 +10,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from swink.app.assistant.person import AnswerOption
 from swink.app.assistant.reviewing import Review
-from swink.app.tui.approval.answers import AnswerOption
 from swink.app.tui.escaping import chops, visible
 from swink.app.tui.look import Look
 

@@ -8,14 +8,23 @@ choose → y, a, n: answered            Esc: back to the editor, the question st
 from collections.abc import Sequence
 from typing import Literal
 
-from swink.app.assistant.pending import Always, ByRule, Once, Question, Refuse, Reply
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.reviewing import Review
+from swink.app.assistant.person import (
+    Always,
+    ByRule,
+    Once,
+    Question,
+    Refuse,
+    Reply,
+    answer_options,
+    default_key,
+)
+from swink.app.assistant.reviewing import Review, editable_text, edited_call
 from swink.app.assistant.rulebook import Scope
 from swink.app.assistant.rules import SEPARATOR, parse_rule
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
-from swink.app.tui.approval.answers import KeyGuard, choices, editable, edited, first_choice
+from swink.app.tui.approval.answers import KeyGuard
 from swink.app.tui.approval.askingpanel import AskingPanel
 from swink.app.tui.approval.callview import CallView, Row, rows_of
 from swink.app.tui.diffpainter import paint_diff, paint_hunk
@@ -65,7 +74,7 @@ class ApprovalPanel(AskingPanel):
     def _begin(self, question: Question) -> None:
         self.question = question
         self.stage, self._raw, self._trouble, self._review = "choose", False, "", None
-        self._marked, self._scope = first_choice(question), "project"
+        self._marked, self._scope = default_key(question), "project"
         self.open()
 
     def _answer(self, reply: Reply) -> None:
@@ -112,7 +121,7 @@ class ApprovalPanel(AskingPanel):
     def _choose_key(self, key: str) -> bool:
         question = self.question
         assert question is not None
-        offered = choices(question)
+        offered = answer_options(question)
         keys = [choice.key for choice in offered]
         match key:
             case "up" | "down" | "k" | "j":
@@ -132,7 +141,7 @@ class ApprovalPanel(AskingPanel):
             case "r":
                 self._write("reason", "", "why not, for the model")
             case "e":
-                self._write("edit", editable(question.request))
+                self._write("edit", editable_text(question.request))
             case "p" if question.suggested:
                 self._write("rule", SEPARATOR.join(map(str, question.suggested)))
             case "d" if question.preview is not None and question.preview.can_review:
@@ -204,7 +213,7 @@ class ApprovalPanel(AskingPanel):
                     rules = tuple(parse_rule(part) for part in event.text.split(SEPARATOR) if part.strip())
                     self._answer(ByRule(rules, self._scope) if rules else Once())
                 case "edit":
-                    self._answer(edited(question.request, event.text))
+                    self._answer(edited_call(question.request, event.text))
                 case "hunk" if self._review is not None:
                     self._review.verdicts[self._hunk] = event.text
                     self._hunk = self._review.next_open if self._review.next_open is not None else self._hunk
@@ -279,7 +288,8 @@ class ApprovalPanel(AskingPanel):
         if self._review is not None:
             return [*lines, *review_lines(self._review, self._hunk, self.look)]
         marked = self._marked if self.has_focus_within else ""
-        return [*lines, *answer_lines(choices(self.question), marked, width, self.look, low=self.is_low)]
+        options = answer_options(self.question)
+        return [*lines, *answer_lines(options, marked, width, self.look, low=self.is_low)]
 
 
 def _other(scope: Scope) -> Scope:

@@ -9,7 +9,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from swink.app.assistant.pending import Question
+from swink.app.assistant.person import Question
 from swink.app.assistant.previews import CONTENT
 from swink.app.tui.escaping import chops, visible, wrap
 from swink.app.tui.look import LOOKS, Look

@@ -5,8 +5,8 @@
 
 from rich.style import Style
 
-from swink.app.assistant.pending import Forms
-from swink.app.assistant.questions import Filling, Form, Item
+from swink.app.assistant.forms import Filling, Form, Item
+from swink.app.assistant.person import Forms
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.answerlist import Answers, Lines
 from swink.app.tui.approval.answers import KeyGuard

@@ -1,6 +1,6 @@
 """Commands of the program itself: help, looks, approvals and permissions, the user's own editor."""
 
-from swink.app.approvals import MEANINGS, parse_approval
+from swink.app.assistant.approvalmodes import MEANINGS, parse_approval
 from swink.app.assistant.rules import parse_rule
 from swink.app.assistant.settings import change_setting
 from swink.app.tui.commands.commandtable import CommandContext, command

@@ -8,7 +8,7 @@ from typing import Any
 from textual.app import SystemCommand
 from textual.screen import Screen
 
-from swink.app.assistant.workshop import Workshop
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.tui.commands import COMMANDS, find_command, listed
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import CommandWord
@@ -21,7 +21,7 @@ class CommandApp(TerminalApp):
     """What it obeys is in the table of commands, or a file of the user's own."""
 
     driver: ConversationDriver
-    workshop: Workshop | None
+    workshop: AgentEnvironment | None
 
     def command_words(self) -> Iterator[CommandWord]:
         """Every command, the user's own included, as the editor completes them."""

@@ -12,9 +12,9 @@ from swink.errors import MisuseError
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from swink.app.assistant.agentenvironment import AgentEnvironment
     from swink.app.assistant.permissions import Permissions
     from swink.app.assistant.settings import UserSettings
-    from swink.app.assistant.workshop import Workshop
     from swink.app.tui.conversationdriver import ConversationDriver
     from swink.app.tui.editor import Editor
     from swink.app.tui.look import Look
@@ -27,7 +27,7 @@ class CommandContext(Protocol):
 
     driver: "ConversationDriver"
     permissions: "Permissions"
-    workshop: "Workshop | None"
+    workshop: "AgentEnvironment | None"
     sessions: "SessionSwitcher | None"
     settings: "UserSettings | None"
     look: "Look"

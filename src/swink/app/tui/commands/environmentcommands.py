@@ -2,13 +2,14 @@
 
 import time
 
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.contextuse import ContextUse, measure
 from swink.app.assistant.sessionfacts import format_age
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import forget, look_up
-from swink.app.assistant.workshop import Workshop
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.errors import MisuseError
+from swink.messages.modelspec import format_dollars
 from swink.models.keys.accounts import ACCOUNTS, account_for
 from swink.models.keys.store import key_places
 from swink.system.threads import in_thread
@@ -54,7 +55,7 @@ def agents(context: CommandContext, rest: str) -> None:
         context.say("no sub-agents yet; the model starts them with explore and task")
     for number_, one in enumerate(listed, 1):
         took = format_age((one.ended or time.time()) - one.started)
-        cost = f", ${one.cost:.4f}" if one.cost else ""
+        cost = f", {format_dollars(one.cost, 4)}" if one.cost else ""
         context.say(f"{number_}  {one.kind}, {one.outcome}, {took}{cost}: {one.task[:200]}")
 
 
@@ -105,10 +106,11 @@ def usage(context: CommandContext, rest: str) -> None:
     lines = [
         f"{totals.prompts} prompts, {totals.replies} replies",
         f"{sent:,} tokens in{cached}; {used.output:,} out",
-        f"cost ${totals.cost.total:.4f}" + ("" if totals.is_priced else " and what has no known price"),
+        f"cost {format_dollars(totals.cost.total, 4)}"
+        + ("" if totals.is_priced else " and what has no known price"),
     ]
     if (delegated := totals.cost.total - transcript.totals.cost.total) > 0:
-        lines.append(f"${delegated:.4f} of it by sub-agents")
+        lines.append(f"{format_dollars(delegated, 4)} of it by sub-agents")
     context.say("\n".join(lines))
 
 
@@ -170,7 +172,7 @@ async def key(context: CommandContext, rest: str) -> None:
         context.say(f"the key of {words[0]} is stored; /model {model} takes its model")
 
 
-def _workshop(context: CommandContext) -> Workshop:
+def _workshop(context: CommandContext) -> AgentEnvironment:
     if context.workshop is None:
         raise MisuseError("there is no workshop in this conversation")
     return context.workshop

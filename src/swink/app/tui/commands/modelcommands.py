@@ -4,7 +4,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from swink.app.assistant.choice import parse_model
+from swink.app.assistant.modelchoice import parse_model
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.messages import ModelSpec
 from swink.messages.checks import check_word

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from swink.app.assistant.allowances import Entry, entries, remove
+from swink.app.assistant.allowances import Allowance, entries, remove
 from swink.app.assistant.permissions import Permissions
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
@@ -52,7 +52,7 @@ class PermissionsScreen(ModalScreen[None]):
         self._permissions = permissions
         self._look = look
         self._clock = clock
-        self._entries: list[Entry] = []
+        self._entries: list[Allowance] = []
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
@@ -77,7 +77,7 @@ class PermissionsScreen(ModalScreen[None]):
         except AgentError as error:
             self.query_one(Static).update(visible(str(error)))
 
-    def _marked(self) -> Entry | None:
+    def _marked(self) -> Allowance | None:
         options = self.query_one(OptionList)
         if options.highlighted is None:
             return None
@@ -103,7 +103,7 @@ class PermissionsScreen(ModalScreen[None]):
             min(at, options.option_count - 1) if at is not None else options.get_option_index(str(first))
         )
 
-    def _line(self, entry: Entry) -> Text:
+    def _line(self, entry: Allowance) -> Text:
         look = self._look
         style = look.failed if entry.kind == "problem" or entry.text.startswith("✗") else look.text
         text = Text(f"  {_one_line(entry.text)}", style, no_wrap=True, overflow="ellipsis")

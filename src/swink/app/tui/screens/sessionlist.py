@@ -11,8 +11,8 @@ from textual.events import Key
 from textual.widgets import Input
 
 from swink.app.assistant.exporting import export_to
-from swink.app.assistant.finding import Found, find_sessions
-from swink.app.assistant.sessionfacts import format_age, format_cost, title_line, working_directory
+from swink.app.assistant.sessionfacts import format_age, format_cost, working_directory
+from swink.app.assistant.titles import FoundSession, find_sessions, title_line
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import last_blocks
@@ -53,7 +53,7 @@ class SessionList(ListScreen[SessionChoice | None]):
         self._store = store
         self._current = current
         self._here = None if everywhere else working_directory()
-        self._metas: dict[str, Found] = {}
+        self._metas: dict[str, FoundSession] = {}
         self._typed = ""
         self._asking: Literal["", "rename", "export", "delete"] = ""
         self._name_scope()

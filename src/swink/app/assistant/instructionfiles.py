@@ -53,12 +53,9 @@ def read_instructions(directory: Path, project: Path | None) -> Instructions:
         room -= len(text)
         files.append(path)
         texts.append(f'<instructions file="{path}">\n{_fenced(text)}\n</instructions>')
-    head = (
-        "Follow these instructions of the user and the project; the later ones are nearer:\n\n"
-        if texts
-        else ""
-    )
-    return Instructions(head + "\n\n".join(texts), tuple(files), tuple(notices))
+    if texts:
+        texts.insert(0, "Follow these instructions of the user and the project; the later ones are nearer:")
+    return Instructions("\n\n".join(texts), tuple(files), tuple(notices))
 
 
 def _candidates(directory: Path, project: Path | None) -> Sequence[Path]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from swink.agent import Agent
 from swink.agent.config import AgentResult
-from swink.app.cli.conversation import make_agent
+from swink.app.cli.agentsetup import make_agent
+from swink.app.cli.directory import change_directory, open_environment
 from swink.app.cli.explain import explain
 from swink.app.cli.output import OutputFailed, check_output, claim_stdout
 from swink.app.cli.printing import JsonPrinter, Printer, TextPrinter
-from swink.app.cli.resuming import keeper_of_run
+from swink.app.cli.resuming import saved_run
 from swink.app.cli.terminal import say
-from swink.app.cli.working import change_directory, open_workshop
 from swink.errors import AgentError, MissingKey, MisuseError
 from swink.messages import AssistantMessage
 from swink.system import startup
@@ -22,14 +22,14 @@ from swink.system.interrupts import interruptible
 from swink.system.threads import run_to_end
 
 if TYPE_CHECKING:
-    from swink.app.assistant.workshop import Workshop
+    from swink.app.assistant.agentenvironment import AgentEnvironment
 
 _PATIENCE = 2.0
 """Seconds of silence on standard input after which it is said what is being waited for."""
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Answer the prompt."""
+    """`swink run`: print the answer to one prompt."""
     change_directory(arguments)
     check_output()
     if arguments.output == "text":
@@ -42,7 +42,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise
     except Exception as error:  # whatever it is: a reader of JSON waits for its last line
         kind = error.kind if isinstance(error, AgentError) else "other"
-        printer.end(AgentResult((), "error", error=str(error) or type(error).__name__, error_kind=kind))
+        printer.print_result(
+            AgentResult((), "error", error=str(error) or type(error).__name__, error_kind=kind)
+        )
         raise
     finally:
         printer.give_up()  # without effect where there is a result
@@ -51,44 +53,48 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     prompt = read_prompt(arguments.prompt)
-    keeper = keeper_of_run(arguments)
-    workshop = _open_workshop() if arguments.coding else None
-    if keeper is None:
-        agent = make_agent(arguments, workshop=workshop)
-        return run_to_end(_answer_in(workshop, agent, prompt, printer, arguments.deadline))
-    agent = make_agent(arguments, session=keeper.session, workshop=workshop)
+    saved = saved_run(arguments)
+    environment = _open_environment() if arguments.coding else None
+    if saved is None:
+        agent = make_agent(arguments, environment=environment)
+        return run_to_end(_answer_in(environment, agent, prompt, printer, arguments.deadline))
+    agent = make_agent(arguments, session=saved.session, environment=environment)
     if isinstance(printer, JsonPrinter):
-        printer.session = keeper.saved_id
+        printer.session = saved.saved_id
     try:
-        code = run_to_end(_answer_in(workshop, agent, prompt, printer, arguments.deadline))
+        code = run_to_end(_answer_in(environment, agent, prompt, printer, arguments.deadline))
     finally:
-        for notice in keeper.take_notices():
+        for notice in saved.take_notices():
             say(notice, "warning")
-        if (saved := keeper.saved_id()) is not None:
-            say(f"session {saved}")
-    return code if code or keeper.is_complete else 1
+        if (id := saved.saved_id()) is not None:
+            say(f"session {id}")
+    return code if code or saved.is_complete else 1
 
 
-def _open_workshop() -> "Workshop":
-    from swink.app.assistant.settings import load_settings  # most runs have no workshop
+def _open_environment() -> "AgentEnvironment":
+    from swink.app.assistant.settings import load_settings  # most runs have no environment
 
-    return open_workshop(load_settings())
+    return open_environment(load_settings())
 
 
 async def _answer_in(
-    workshop: "Workshop | None", agent: Agent, prompt: str | None, printer: Printer, deadline: float | None
+    environment: "AgentEnvironment | None",
+    agent: Agent,
+    prompt: str | None,
+    printer: Printer,
+    deadline: float | None,
 ) -> int:
-    """Answer, in a workshop that is open meanwhile."""
-    if workshop is None:
+    """Answer, in an environment that is open meanwhile."""
+    if environment is None:
         return await answer(agent, prompt, printer, deadline)
     try:
-        await workshop.open()
-        await workshop.servers.settle()
+        await environment.open()
+        await environment.servers.settle()
         return await answer(agent, prompt, printer, deadline)
     finally:
-        for notice in workshop.take_notices():
+        for notice in environment.take_notices():
             say(notice)
-        await workshop.aclose()
+        await environment.aclose()
 
 
 async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: float | None = None) -> int:
@@ -97,11 +103,11 @@ async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: f
         try:
             async with agent.stream(prompt, deadline=deadline) as run:
                 async for event in run:
-                    printer.show(event)
+                    printer.print_event(event)
                 result = await run.result()
         except MissingKey as error:  # raised before the run starts
             result = AgentResult((), "error", error=str(error), error_kind=error.kind)
-        printer.end(result)
+        printer.print_result(result)
     if result.stop_reason == "aborted" and interruption.signal is not None:
         say("interrupted")
         return interruption.exit_code

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from swink.app.assistant.snapshots.entries import Entry, Snapshot
+from swink.app.assistant.snapshots.filehashes import FileHashes, Signature
+from swink.app.assistant.snapshots.trees import FileEntry, TreeSnapshot
 from swink.app.assistant.snapshots.vault import Damaged, Vault
 from swink.tools.coding.credentials import is_known_place, is_unsuspicious, suspect
 from swink.tools.coding.ignore import IgnoreFile
@@ -26,13 +27,11 @@ _SETTLED = 2_000_000_000
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
-Signature = tuple[int, int, int, int]
-"""Of a file: size, times of its content and of its state, number."""
 Rules = tuple[tuple[int, IgnoreFile], ...]
 """The ignore files in force, outermost first, each with the length of its directory's path."""
 
 
-class Limits(Struct, frozen=True):
+class SnapshotLimits(Struct, frozen=True):
     """What a snapshot takes: bytes of a file, bytes that one snapshot may add, files and directories."""
 
     largest: int = 5 << 20
@@ -44,20 +43,15 @@ class TooMuch(Exception):
     """There are more files than a snapshot takes."""
 
 
-class Known(Struct):
-    """The hashes of files by their paths and signatures, as far as the vault has the content."""
-
-    generation: int = 0
-    last: Snapshot | None = None
-    """The last snapshot that was taken with this knowledge."""
-    files: dict[str, tuple[Signature, str]] = field(default_factory=dict[str, tuple[Signature, str]])
-
-
-class Survey:
+class DirectoryScan:
     """One look at a directory; `keep` takes the content of a file and returns its hash."""
 
     def __init__(
-        self, root: str, known: Known, keep: Callable[[bytes], str], limits: Limits = Limits()
+        self,
+        root: str,
+        known: FileHashes,
+        keep: Callable[[bytes], str],
+        limits: SnapshotLimits = SnapshotLimits(),
     ) -> None:
         self.root = root
         self._limits = limits
@@ -67,9 +61,9 @@ class Survey:
         self._new = 0
         self._started = time.time_ns()
         self._until = time.monotonic() + MOST_SECONDS
-        self.tree: dict[str, Entry] = {}
+        self.tree: dict[str, FileEntry] = {}
 
-    def walk(self, before: Snapshot | None = None, rules: Callable[[str], bytes] | None = None) -> None:
+    def walk(self, before: TreeSnapshot | None = None, rules: Callable[[str], bytes] | None = None) -> None:
         """Everything in the directory, less what git ignores by the rules of the snapshot before.
 
         Raises `TooMuch`. A tool that changes .gitignore must not make files appear or vanish: what was
@@ -83,7 +77,7 @@ class Survey:
         if before is not None:
             self.look([path for path in before.tree if path not in self.tree], before)
 
-    def look(self, paths: Iterable[str], before: Snapshot | None = None) -> None:
+    def look(self, paths: Iterable[str], before: TreeSnapshot | None = None) -> None:
         """What is at these paths, and the directories that they are in."""
         for path in paths:
             parent, _, name = path.rpartition("/")
@@ -108,7 +102,7 @@ class Survey:
         while path and path not in self.tree:
             with suppress(OSError):
                 mode = os.lstat(os.path.join(self.root, path)).st_mode
-                self.tree[path] = Entry("directory", stat.S_IMODE(mode))
+                self.tree[path] = FileEntry("directory", stat.S_IMODE(mode))
             path = path.rpartition("/")[0]
 
     def _below(
@@ -116,7 +110,7 @@ class Survey:
         directory: int,
         prefix: str,
         rules: Rules,
-        before: Snapshot | None,
+        before: TreeSnapshot | None,
         read: Callable[[str], bytes] | None,
     ) -> None:
         try:
@@ -157,17 +151,17 @@ class Survey:
                     os.close(inside)
 
     def _add(
-        self, directory: int, path: str, name: str, found: os.stat_result, before: Snapshot | None
+        self, directory: int, path: str, name: str, found: os.stat_result, before: TreeSnapshot | None
     ) -> None:
         mode = stat.S_IMODE(found.st_mode)
         if stat.S_ISREG(found.st_mode):
             self.tree[path] = self._file(directory, path, name, found, mode, before)
         elif stat.S_ISDIR(found.st_mode):
-            self.tree[path] = Entry("directory", mode)
+            self.tree[path] = FileEntry("directory", mode)
         elif stat.S_ISLNK(found.st_mode):
             with suppress(OSError):
                 target = os.readlink(name, dir_fd=directory)
-                self.tree[path] = Entry("link", 0, os.fsencode(target).decode("latin-1"))
+                self.tree[path] = FileEntry("link", 0, os.fsencode(target).decode("latin-1"))
 
     def _file(
         self,
@@ -176,14 +170,14 @@ class Survey:
         name: str,
         found: os.stat_result,
         mode: int,
-        before: Snapshot | None,
-    ) -> Entry:
+        before: TreeSnapshot | None,
+    ) -> FileEntry:
         signature = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
         known = self._known.get(path)
         if known is not None and known[0] == signature:
             self._seen[path] = known
-            return Entry("file", mode, known[1])
-        unsaved = Entry("unsaved", mode, f"{found.st_size} {found.st_mtime_ns}")
+            return FileEntry("file", mode, known[1])
+        unsaved = FileEntry("unsaved", mode, f"{found.st_size} {found.st_mtime_ns}")
         if found.st_size > self._limits.largest or self._new + found.st_size > self._limits.new:
             return unsaved
         if before is not None and before.tree.get(path) == unsaved:
@@ -199,19 +193,19 @@ class Survey:
         self._new += len(data)
         if self._started - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
             self._seen[path] = signature, hash
-        return Entry("file", mode, hash)
+        return FileEntry("file", mode, hash)
 
 
-def take(
+def take_snapshot(
     vault: Vault,
     root: str,
-    known: Known,
-    before: Snapshot | None = None,
+    known: FileHashes,
+    before: TreeSnapshot | None = None,
     named: Collection[str] = (),
     *,
     whole: bool = True,
-    limits: Limits = Limits(),
-) -> Snapshot:
+    limits: SnapshotLimits = SnapshotLimits(),
+) -> TreeSnapshot:
     """A snapshot of the whole directory, with the files that tools named even if git ignores them.
 
     One after another looks at the same files: if that one is not complete, neither is this one.
@@ -220,14 +214,14 @@ def take(
         if known.generation != vault.generation:
             known.files.clear()
             known.generation, known.last = vault.generation, None
-        survey = Survey(root, known, vault.put, limits)
+        survey = DirectoryScan(root, known, vault.put, limits)
         complete = whole if before is None else before.complete
         if complete:
             try:
                 survey.walk(before, None if before is None else _rules_of(vault, before))
             except TooMuch:
                 complete = before is not None
-                survey = Survey(root, known, vault.put, limits)
+                survey = DirectoryScan(root, known, vault.put, limits)
                 survey.look(() if before is None else before.tree, before)
         else:
             survey.look(() if before is None else before.tree, before)
@@ -239,7 +233,7 @@ def take(
         return last
 
 
-def _rules_of(vault: Vault, before: Snapshot) -> Callable[[str], bytes]:
+def _rules_of(vault: Vault, before: TreeSnapshot) -> Callable[[str], bytes]:
     def read(path: str) -> bytes:
         entry = before.tree.get(path)
         if entry is None or entry.kind != "file":

@@ -15,7 +15,7 @@ class Withdrawn(Exception):
     """What a person was asked for has ended before there was an answer."""
 
 
-class Limits:
+class PausableTimeouts:
     """What is limited in time now, and what a person is asked for it."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from swink.app.assistant.choice import nearest_models, parse_model, unknown_provider
+from swink.app.assistant.modelchoice import nearest_models, parse_model, unknown_provider
 from swink.app.cli.terminal import add_style, say, table
 from swink.errors import UnknownModel
 from swink.messages import Capabilities, ModelSpec, Price
@@ -57,7 +57,7 @@ def show_command(arguments: argparse.Namespace) -> int:
 
 
 def pull_command(arguments: argparse.Namespace) -> int:
-    """Fetch a local model."""
+    """`swink models pull`: fetch a local model, with a progress bar."""
     from swink.local import Unloaded, locate, megabytes, pull, say_on_stderr
 
     name = parse_local_name(arguments.name)
@@ -81,7 +81,7 @@ def pull_command(arguments: argparse.Namespace) -> int:
 
 
 def remove_command(arguments: argparse.Namespace) -> int:
-    """Delete a local model."""
+    """`swink models rm`: delete a local model and say what that freed."""
     from swink.local import megabytes, remove
 
     name = parse_local_name(arguments.name)

@@ -1,7 +1,7 @@
-"""The workshop: what an assistant has to work with in a directory, and the agent that works there.
+"""The environment of an agent: what it has to work with in a directory, and the agent that works there.
 
-Workshop(directory, trust, settings)   nothing is read yet: the first frame need not wait
-make_agent(model, …)                   the agent; the workshop is the source of its tools
+AgentEnvironment(directory, trust, …) nothing is read yet: the first frame need not wait
+make_agent(model, …)                   the agent; the environment is the source of its tools
 await open()                           once trust is known: instructions, commands, servers; again to reload
 await aclose()                         servers and background commands are ended
 """
@@ -19,10 +19,10 @@ from swink.agent.config import ApprovalMode, PromptContext
 from swink.agent.policy import Approve, Policy
 from swink.app.assistant.brought import Brought
 from swink.app.assistant.customcommands import CustomCommand, read_commands
-from swink.app.assistant.instructions import Instructions, read_instructions
+from swink.app.assistant.forms import FillIn, question_tools
+from swink.app.assistant.instructionfiles import Instructions, read_instructions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, find_git, is_small, look_around, system_prompt
-from swink.app.assistant.questions import FillIn, question_tools
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
@@ -41,7 +41,7 @@ from swink.tools.coding.sandbox import Sandbox
 
 
 class _Terms(Struct, frozen=True):
-    """What an agent of this workshop, and its sub-agents, are made with."""
+    """What an agent of this environment, and its sub-agents, are made with."""
 
     approve: Approve | None = None
     approval_mode: ApprovalMode = "on"
@@ -49,7 +49,7 @@ class _Terms(Struct, frozen=True):
     stream_fn: StreamFn | None = None
 
 
-class Workshop:
+class AgentEnvironment:
     """The tools and instructions of one directory, shared by the conversations in it.
 
     It is a source of tools: what it offers depends on the model that the agent has at that turn.
@@ -67,11 +67,11 @@ class Workshop:
         self.settings = settings or UserSettings(config_dir() / "config.toml")
         self.is_coding = has_work(self.directory)
         self.is_first_run = False
-        """Whether nobody has chosen a model yet, and there is no key."""
+        """Whether no model was chosen yet and there is no key."""
         self.changed: Callable[[], None] = lambda: None
         """Called, from any thread, when there is a notice to take."""
         self.agent: Agent | None = None
-        """The agent whose model decides what is offered; whoever copies it to go on names the copy here."""
+        """The agent whose model decides which tools are offered; replace it when a copy of it goes on."""
         self.background = Background()
         self.background.on_end = self._tell_end
         self.servers = Servers(self.notify)
@@ -265,17 +265,17 @@ class Workshop:
 class _SubAgentTools:
     """A source of tools, asked at every turn."""
 
-    def __init__(self, workshop: Workshop, kind: Kind) -> None:
-        self._workshop = workshop
+    def __init__(self, environment: AgentEnvironment, kind: Kind) -> None:
+        self._environment = environment
         self._kind: Kind = kind
 
     def tools(self) -> Sequence[Tool]:
-        return self._workshop.tools_of(self._kind)
+        return self._environment.tools_of(self._kind)
 
 
 def make_assistant(directory: str | Path, model: ModelSpec, **options: Any) -> Agent:
-    """An agent set up for a person in a directory; options are those of `Workshop.make_agent`."""
-    return Workshop(directory).make_agent(model, **options)
+    """An agent set up for a person in a directory; options are those of `AgentEnvironment.make_agent`."""
+    return AgentEnvironment(directory).make_agent(model, **options)
 
 
 def has_work(directory: Path) -> bool:

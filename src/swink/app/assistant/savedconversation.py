@@ -1,7 +1,7 @@
-"""Keeping a conversation: the session it is saved in, which is no reason for a chat to end.
+"""A saved conversation: its session, whose failures never end a chat.
 
 nothing said yet             nothing is created
-somebody else continued it   a fork takes over, except in the middle of a turn that both took up
+continued elsewhere          a fork takes over, except in the middle of a turn that both took up
 it cannot be written         said once; what is missing is written as soon as that works again
 """
 
@@ -27,10 +27,10 @@ def open_store() -> SyncStore:
     return JsonlStore(sessions_dir()).sync
 
 
-class Keeper:
+class SavedConversation:
     """The storage of one conversation; gives `session` to an agent.
 
-    It refuses an append only if that lets a tool run which somebody else may be running: then the call waits.
+    It refuses an append only if another process may be running the tool that it would start: the call waits.
     """
 
     def __init__(self, store: SyncStore, stored: Stored | None = None) -> None:
@@ -58,9 +58,9 @@ class Keeper:
         """The id of the session, once there is something in it that can be resumed."""
         return self._meta.id if self._is_stored else None
 
-    def begin(self) -> "Keeper":
+    def begin_another(self) -> "SavedConversation":
         """Another conversation in the same place."""
-        return Keeper(self._store)
+        return SavedConversation(self._store)
 
     def rename(self, title: str) -> None:
         """Give the session another title."""

@@ -1,4 +1,7 @@
-"""ask_user: the agent asks the person, with choices and free text; several questions are one form."""
+"""Forms: questions with choices and free text, which the agent (ask_user) or an MCP server puts to a person.
+
+An interface gives a `FillIn`; it shows the items of a form and may keep the answers so far in a `Filling`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +27,15 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     several: Annotated[bool, Meta(description="Whether several choices may be taken.")] = False
 
+    def parse_typed(self, answer: str) -> str:
+        """The choices that typed numbers stand for, as in 1,3; other words stay as they are."""
+        numbers = [part.strip() for part in answer.split(",")]
+        if not all(part.isdecimal() and 1 <= int(part) <= len(self.choices) for part in numbers):
+            return answer
+        if len(numbers) > 1 and not self.several:
+            return answer
+        return "; ".join(self.choices[int(part) - 1] for part in dict.fromkeys(numbers))
+
 
 Items = Annotated[
     list[Item], Meta(min_length=1, max_length=10, description="What to ask; all of it is one form.")
@@ -40,7 +52,7 @@ class Form:
 
 
 FillIn = Callable[[Form], Awaitable[list[str] | None]]
-"""Puts a form to the person; raises `ToolError` where there is nobody."""
+"""Puts a form to the person; raises `ToolError` where nobody can be asked."""
 
 
 def question_tools(fill_in: FillIn | None) -> list[Tool]:
@@ -89,7 +101,6 @@ class Filling:
         return None not in self.answers
 
     def move(self, step: int) -> None:
-        """Mark another choice."""
         if self.item is not None and self.item.choices:
             self.marked = (self.marked + step) % len(self.item.choices)
 

@@ -4,22 +4,19 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from swink.app.assistant.keeping import Keeper
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, find_project, look_up
-from swink.app.cli.terminal import say
+from swink.app.cli.terminal import ask_line, say
 from swink.errors import MisuseError
-from swink.system.interrupts import Terminated
 from swink.system.oneline import strip_controls
 from swink.system.startup import put_last
 
 if TYPE_CHECKING:
-    from swink.app.assistant.snapshots.policy import Snapshots
-    from swink.app.assistant.workshop import Workshop
+    from swink.app.assistant.agentenvironment import AgentEnvironment
 
 
 def change_directory(arguments: argparse.Namespace) -> None:
-    """Go where `-C` says."""
+    """Change to the directory that `-C` names."""
     if arguments.directory is not None:
         try:
             os.chdir(arguments.directory)
@@ -28,22 +25,11 @@ def change_directory(arguments: argparse.Namespace) -> None:
         put_last(os.getcwd())
 
 
-def open_workshop(settings: UserSettings | None = None, trust: Trust | None = None) -> "Workshop":
-    """What an agent has to work with here; a folder that nobody was asked about is not trusted."""
-    from swink.app.assistant.workshop import Workshop
+def open_environment(settings: UserSettings | None = None, trust: Trust | None = None) -> "AgentEnvironment":
+    """The environment of an agent in this directory; a folder that was not asked about is not trusted."""
+    from swink.app.assistant.agentenvironment import AgentEnvironment
 
-    return Workshop(_here(), trust or known_trust(), settings)
-
-
-def open_snapshots(workshop: "Workshop", keeper: Keeper | None, settings: UserSettings) -> "Snapshots | None":
-    """The snapshots of what tools do to files, if the conversation is saved."""
-    from swink.app.assistant.snapshots.policy import Snapshots
-    from swink.app.assistant.snapshots.survey import Limits
-
-    if keeper is None:
-        return None
-    limits = Limits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
-    return Snapshots(workshop.directory, keeper, limits=limits)
+    return AgentEnvironment(_here(), trust or known_trust(), settings)
 
 
 def known_trust() -> Trust:
@@ -66,13 +52,10 @@ def ask_trust() -> Trust:
     for key, meaning in trust.answers.items():
         print(f"  {key}  {meaning}")
     keys = [key for key in trust.answers if key != "n"]
-    try:
-        said = input(f"trust it? [{'/'.join(keys)}/N] ").strip().lower()[:1]
-    except Terminated:
-        raise
-    except (EOFError, KeyboardInterrupt):
-        print()
+    typed = ask_line(f"trust it? [{'/'.join(keys)}/N] ")
+    if typed is None:
         return decided(trust, False)
+    said = typed.lower()[:1]
     try:
         return answer(trust, said if said in keys else "n")
     except TrustError as error:

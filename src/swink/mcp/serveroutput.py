@@ -1,13 +1,21 @@
-"""Lines of a stdio server that are no messages: which call a broken reply was meant for.
+"""What a stdio server writes that is no message: broken replies on stdout, and its stderr.
 
-Anything else on the server's stdout is chatter, and does no harm.
+Anything else on stdout is ignored; stderr is kept out of the terminal.
 """
 
 import json
+import logging
+import os
 import re
-from typing import Any, cast
+import threading
+from collections import deque
+from typing import Any, TextIO, cast
 
 from msgspec import Struct
+
+from swink.messages.redact import redact_text
+
+log = logging.getLogger("swink.mcp")
 
 _ID = re.compile(r'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")')
 _BODY = re.compile(r'"(?:result|error)"\s*:')
@@ -48,3 +56,33 @@ def _misshapen(data: dict[str, Any], what: str = "no message of the protocol") -
     call_id = data.get("id")
     known = isinstance(call_id, int | str) and not isinstance(call_id, bool)
     return BrokenReply(call_id if known else None, f"its reply is {what}")
+
+
+class Stderr:
+    """A pipe for a server's stderr; a thread reads it until the server and its children have closed it."""
+
+    def __init__(self, server: str, secrets: tuple[str, ...]) -> None:
+        reading, writing = os.pipe()
+        self.file: TextIO = os.fdopen(writing, "w")
+        self._lines: deque[str] = deque(maxlen=20)
+        self._thread = threading.Thread(
+            target=self._read, args=(reading, server, secrets), name=f"swink-mcp-{server}", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close our copy of the writing end; the server has its own."""
+        self.file.close()
+
+    @property
+    def last_lines(self) -> str:
+        """The last lines, redacted."""
+        self._thread.join(0.2)
+        return "\n".join(self._lines)[-2_000:]
+
+    def _read(self, reading: int, server: str, secrets: tuple[str, ...]) -> None:
+        with os.fdopen(reading, "r", encoding="utf-8", errors="replace") as file:
+            while line := file.readline(8_192):
+                text = redact_text(line.rstrip(), *secrets)
+                self._lines.append(text)
+                log.debug("%s: %s", server, text)

@@ -1,26 +1,29 @@
 """`swink sessions`: saved conversations, listed, shown, searched, forked, exported, mended and deleted."""
 
 import argparse
+import os
 import shutil
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from swink.app.assistant.choice import choose_model
-from swink.app.assistant.keeping import open_store
-from swink.app.assistant.sessionfacts import format_age, short_ids, title_line, tree_lines
-from swink.app.cli.past import show_all
-from swink.app.cli.session_lines import list_lines
-from swink.app.cli.terminal import add_style, say, wants_colour
+from swink.app.assistant.modelchoice import choose_model
+from swink.app.assistant.savedconversation import open_store
+from swink.app.assistant.sessionfacts import format_age, short_ids, tree_lines
+from swink.app.assistant.titles import title_line
+from swink.app.cli.session_lines import all_lines, list_lines
+from swink.app.cli.terminal import add_style, say, say_in_passing, wants_colour
 from swink.errors import MisuseError, SessionError, SessionNotFound
 from swink.memory.backend import Check
 from swink.memory.meta import SessionMeta
 from swink.memory.store import SyncStore
 from swink.messages.codec import to_builtins
+from swink.messages.modelspec import format_dollars
 from swink.messages.records import Conversation
 from swink.messages.redact import redact_text, redact_value
 from swink.system.interrupts import raise_interrupts
@@ -29,7 +32,7 @@ from swink.system.threads import run_to_end
 
 
 def list_command(arguments: argparse.Namespace) -> int:
-    """The sessions, newest first."""
+    """`swink sessions list`: a table, the newest session first."""
     metas = open_store().list()
     if arguments.json:
         return _print_json([describe(meta) for meta in metas])
@@ -42,7 +45,7 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def show_command(arguments: argparse.Namespace) -> int:
-    """One conversation."""
+    """`swink sessions show`: every message of one conversation."""
     store = open_store()
     stored = store.read(store.find(arguments.id))
     messages = Conversation(stored.records).everything
@@ -52,7 +55,7 @@ def show_command(arguments: argparse.Namespace) -> int:
     where = f" · {strip_controls(stored.meta.directory)}" if stored.meta.directory else ""
     age = format_age(time.time() - stored.meta.updated)
     print(add_style(f"{stored.meta.id} · {age} ago{where}", "dim", sys.stdout), end="\n\n")
-    for line in show_all(messages):
+    for line in all_lines(messages):
         print(line)
     return 0
 
@@ -101,6 +104,31 @@ def tree_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def export_command(arguments: argparse.Namespace) -> int:
+    """A conversation as a document."""
+    from swink.app.assistant.exporting import format_of, write_file  # most commands export nothing
+    from swink.memory import export
+
+    store = open_store()
+    stored = store.read(store.find(arguments.id))
+    if arguments.out is not None and not arguments.force and os.path.lexists(arguments.out):
+        raise MisuseError(f"{arguments.out} is there already; --force overwrites it")
+    raise_interrupts()
+
+    def progress(done: int, total: int) -> None:
+        say_in_passing(f"swink: {done * 100 // total} % written")
+
+    text = export(stored, format_of(arguments.out or "", arguments.format), progress=progress)
+    text = strip_controls(text)  # what a tool has read must not steer the terminal it is shown on
+    say_in_passing("")
+    if arguments.out is None:
+        sys.stdout.write(text)
+        return 0
+    write_file(Path(arguments.out), text)
+    say(f"{title_line(stored.meta)}: {stored.meta.messages} messages written to {arguments.out}")
+    return 0
+
+
 def check_command(arguments: argparse.Namespace) -> int:
     """Whether all can be read; 1 if something cannot, and was not repaired."""
     store = open_store()
@@ -119,7 +147,7 @@ def check_command(arguments: argparse.Namespace) -> int:
 
 
 def rename_command(arguments: argparse.Namespace) -> int:
-    """Another title."""
+    """`swink sessions rename`: another title, given or asked of a model."""
     store = open_store()
     id = store.find(arguments.id)
     title = " ".join(" ".join(arguments.title).split())
@@ -193,7 +221,7 @@ def _repair(store: SyncStore, check: Check) -> int:
 
 def _ask_title(store: SyncStore, id: str, named: str | None) -> str:
     from swink.app.assistant.titles import ask_title
-    from swink.app.cli.conversation import use_local_models
+    from swink.app.cli.agentsetup import use_local_models
 
     use_local_models()
     session = store.open(id)
@@ -202,7 +230,7 @@ def _ask_title(store: SyncStore, id: str, named: str | None) -> str:
     model = session.model if named is None and session.model is not None else choose_model(named).model
     raise_interrupts()
     title, cost = run_to_end(ask_title(model, session.messages))
-    say(f"asked {model} ({'cost not known' if cost is None else f'cost ${cost.total:.6f}'})")
+    say(f"asked {model} ({'cost not known' if cost is None else f'cost {format_dollars(cost.total, 6)}'})")
     return title
 
 

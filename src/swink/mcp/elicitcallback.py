@@ -11,8 +11,8 @@ from typing import Any
 
 from swink.errors import InvalidInput
 from swink.mcp.elicitation import Elicitation, ElicitForm, OnElicit, read_form, read_url
-from swink.mcp.limits import Limits, Withdrawn
 from swink.mcp.sdk import Sdk
+from swink.mcp.timeouts import PausableTimeouts, Withdrawn
 from swink.messages.redact import describe_traceback
 from swink.system.aio import is_async, resolve
 from swink.system.threads import in_thread
@@ -23,10 +23,10 @@ _MOST = 20
 """Questions of a server from one call of ours to the next."""
 
 
-class Asker:
+class ElicitCallback:
     """Asks the person on behalf of one server."""
 
-    def __init__(self, server: str, on_elicit: OnElicit, sdk: Sdk, limits: Limits) -> None:
+    def __init__(self, server: str, on_elicit: OnElicit, sdk: Sdk, limits: PausableTimeouts) -> None:
         self._server = server
         self._on_elicit = on_elicit
         self._sdk = sdk
@@ -44,7 +44,7 @@ class Asker:
         return await self._put(asked)
 
     async def open(self, params: Any) -> str:
-        """Ask somebody to open an address before a call can be made; what to tell the model."""
+        """Ask the user to open an address before a call can be made; what to tell the model."""
         try:
             asked = read_url(self._server, params.message, params.url)
         except InvalidInput as error:
@@ -70,10 +70,10 @@ class Asker:
             try:
                 if is_async(self._on_elicit):
                     return await resolve(self._on_elicit(asked))
-                # Somebody may be typing the answer at a prompt: not on the event loop.
+                # The user may be typing the answer at a prompt: not on the event loop.
                 return await resolve(await in_thread(self._on_elicit, asked))
             except Exception as error:
-                # It is the application's code; nobody has answered, and its bug is its own to see.
+                # It is the application's code: log its bug, and treat the question as unanswered.
                 log.error("asking for MCP server %r failed\n%s", self._server, describe_traceback(error))
                 return None
 

@@ -1,4 +1,4 @@
-"""Entries: what a snapshot says of each path."""
+"""Trees: what a snapshot says of each path in a directory."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class Entry(Struct, frozen=True, array_like=True, gc=False):
+class FileEntry(Struct, frozen=True, array_like=True, gc=False):
     """What is at a path.
 
     `content` is the hash of a file, the target of a link (a character per byte), the hash of a stored
@@ -17,20 +17,25 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     mode: int
     content: str = ""
 
+    @property
+    def without_content(self) -> "FileEntry":
+        """The entry as it stands in a tree: a directory's hash is left out, since its entries are there."""
+        return FileEntry("directory", self.mode) if self.kind == "directory" else self
 
-Tree = Mapping[str, Entry]
+
+Tree = Mapping[str, FileEntry]
 """Everything in a directory, at any depth, by its path from there; directories have no content here."""
 
 
-class Change(Struct, frozen=True):
+class PathChange(Struct, frozen=True):
     """What happened to a path; None: nothing was there, or is."""
 
     path: str
-    before: Entry | None
-    after: Entry | None
+    before: FileEntry | None
+    after: FileEntry | None
 
 
-class Snapshot(Struct, frozen=True):
+class TreeSnapshot(Struct, frozen=True):
     """A directory at one moment; one that is not `complete` has only the files that tools named."""
 
     id: str

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swink import __version__
-from swink.app.approvals import APPROVAL_WORDS, MEANINGS
+from swink.app.assistant.approvalmodes import APPROVAL_WORDS, MEANINGS
 from swink.app.cli.evalarguments import add_eval
 from swink.app.cli.parsers import (
     TRACE,
@@ -15,6 +15,7 @@ from swink.app.cli.parsers import (
     approval,
     command,
     count,
+    flag,
     group,
     number,
     port,
@@ -64,15 +65,13 @@ def make_parser() -> CommandParser:
 
 
 def _add_run(commands: Any) -> None:
-    run = command(commands, "run", "swink.app.cli.answering:run_command", "answer one prompt and exit")
+    run = command(commands, "run", "run_command:run", "answer one prompt and exit")
     run.add_argument(
         "prompt", nargs="*", metavar="PROMPT", help="what to ask; text on standard input is added to it"
     )
     _add_conversation(run)
-    run.add_argument(
-        "--coding",
-        action="store_true",
-        help="with the tools that swink has for this directory: files, search, a sandboxed shell",
+    flag(
+        run, "--coding", "with the tools that swink has for this directory: files, search, a sandboxed shell"
     )
     run.add_argument("--deadline", metavar="SECONDS", type=seconds, help="end the run after so long")
     run.add_argument(
@@ -92,7 +91,7 @@ def _add_chat(commands: Any) -> None:
     chat = command(
         commands,
         "chat",
-        "swink.app.cli.chat:chat_command",
+        "chat:chat",
         "talk in the terminal (what swink does without a command)",
     )
     _add_conversation(chat)
@@ -110,15 +109,9 @@ def _add_chat(commands: Any) -> None:
         metavar="ID",
         help="go on with a session, by any unique part of its id; without an ID choose from a list",
     )
-    which.add_argument(
-        "--no-session", action="store_true", help="save nothing (save = false in config.toml: never)"
-    )
-    chat.add_argument("--plain", action="store_true", help="chat line by line, without the screen")
-    chat.add_argument(
-        "--plan",
-        action="store_true",
-        help="begin in plan mode: only tools that change nothing",
-    )
+    flag(which, "--no-session", "save nothing (save = false in config.toml: never)")
+    flag(chat, "--plain", "chat line by line, without the screen")
+    flag(chat, "--plan", "begin in plan mode: only tools that change nothing")
 
 
 def _add_conversation(parser: argparse.ArgumentParser) -> None:
@@ -152,112 +145,86 @@ def _add_conversation(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sessions(commands: Any) -> None:
-    module = "swink.app.cli.sessions"
     actions = group(
-        commands, "sessions", "saved conversations: list, search, export, delete", f"{module}:list_command"
+        commands, "sessions", "saved conversations: list, search, export, delete", "session_commands:list"
     )
-    listing = command(actions, "list", f"{module}:list_command", "all of them, the newest first")
-    listing.add_argument("--json", action="store_true", help="one JSON document instead")
-    show = with_id(actions, "show", f"{module}:show_command", "what was said in one")
-    show.add_argument("--json", action="store_true", help="one JSON document instead")
-    search = command(actions, "search", f"{module}:search_command", "messages with some words")
+    listing = command(actions, "list", "session_commands:list", "all of them, the newest first")
+    flag(listing, "--json", "one JSON document instead")
+    show = with_id(actions, "show", "session_commands:show", "what was said in one")
+    flag(show, "--json", "one JSON document instead")
+    search = command(actions, "search", "session_commands:search", "messages with some words")
     search.add_argument("words", nargs="+", metavar="WORDS", help="all of them, or '\"a phrase\"'")
     search.add_argument("--limit", metavar="N", type=count, default=20, help="default: %(default)s")
-    search.add_argument("--json", action="store_true", help="one JSON document instead")
-    fork = with_id(actions, "fork", f"{module}:fork_command", "a new session that begins like another one")
+    flag(search, "--json", "one JSON document instead")
+    fork = with_id(actions, "fork", "session_commands:fork", "a new session that begins like another one")
     fork.add_argument("--at", metavar="N", type=number, help="with the first N messages (default: all)")
-    tree = command(actions, "tree", f"{module}:tree_command", "which session was forked from which")
+    tree = command(actions, "tree", "session_commands:tree", "which session was forked from which")
     tree.add_argument("id", nargs="?", metavar="ID", help="the family of one session only")
-    tree.add_argument("--json", action="store_true", help="one JSON document instead")
-    export = with_id(
-        actions, "export", "swink.app.cli.exporting:export_command", "a conversation as a document"
-    )
+    flag(tree, "--json", "one JSON document instead")
+    export = with_id(actions, "export", "session_commands:export", "a conversation as a document")
     export.add_argument(
         "--format", choices=("json", "md", "html"), help="by default what FILE ends with, else md (Markdown)"
     )
     export.add_argument("-o", "--out", metavar="FILE", help="where to write it (default: standard output)")
-    export.add_argument("--force", action="store_true", help="overwrite FILE")
-    check = command(actions, "check", f"{module}:check_command", "look for damage and say what was lost")
+    flag(export, "--force", "overwrite FILE")
+    check = command(actions, "check", "session_commands:check", "look for damage and say what was lost")
     check.add_argument("id", nargs="?", metavar="ID", help="one session only")
-    check.add_argument("--repair", action="store_true", help="mend it: what can be read is kept")
-    remove = command(actions, "rm", f"{module}:remove_command", "delete sessions")
+    flag(check, "--repair", "mend it: what can be read is kept")
+    remove = command(actions, "rm", "session_commands:remove", "delete sessions")
     remove.add_argument("ids", nargs="*", metavar="ID", help="any unique part of its id")
     remove.add_argument("--older-than", metavar="AGE", type=age, help="all not used for so long, e.g. 30d")
-    remove.add_argument("--yes", action="store_true", help="do not ask")
-    rename = with_id(actions, "rename", f"{module}:rename_command", "give a session another title")
+    flag(remove, "--yes", "do not ask")
+    rename = with_id(actions, "rename", "session_commands:rename", "give a session another title")
     rename.add_argument("title", nargs="*", metavar="TITLE")
-    rename.add_argument(
-        "--ask", action="store_true", help="ask a model for the title: one request, at its price"
-    )
+    flag(rename, "--ask", "ask a model for the title: one request, at its price")
     rename.add_argument("-m", "--model", metavar="MODEL", help="the model to ask (default: the session's)")
 
 
 def _add_models(commands: Any) -> None:
-    actions = group(commands, "models", "list, fetch and delete models", "swink.app.cli.models:list_command")
+    actions = group(commands, "models", "list, fetch and delete models", "model_commands:list")
     listing = command(
-        actions,
-        "list",
-        "swink.app.cli.models:list_command",
-        "models with limits and prices, and what is on this machine",
+        actions, "list", "model_commands:list", "models with limits and prices, and what is on this machine"
     )
     listing.add_argument("provider", nargs="?", metavar="PROVIDER", help="of one provider only")
-    show = command(actions, "show", "swink.app.cli.models:show_command", "all that is known of a model")
+    show = command(actions, "show", "model_commands:show", "all that is known of a model")
     show.add_argument("model", metavar="MODEL", help="as PROVIDER:MODEL")
     update = command(
-        actions,
-        "update",
-        "swink.app.cli.refresh:update_command",
-        "fetch the newest prices and limits through your package index",
+        actions, "update", "refresh:update", "fetch the newest prices and limits through your package index"
     )
-    update.add_argument("--reset", action="store_true", help="go back to the list that came with swink")
-    pull = command(actions, "pull", "swink.app.cli.models:pull_command", "fetch a local model")
+    flag(update, "--reset", "go back to the list that came with swink")
+    pull = command(actions, "pull", "model_commands:pull", "fetch a local model")
     pull.add_argument("name", metavar="NAME", help="e.g. smollm2-135m or hf/OWNER/REPO")
-    remove = command(actions, "rm", "swink.app.cli.models:remove_command", "delete a local model")
+    remove = command(actions, "rm", "model_commands:remove", "delete a local model")
     remove.add_argument("name", metavar="NAME", help="as swink models list shows it")
 
 
 def _add_keys(commands: Any) -> None:
-    actions = group(
-        commands,
-        "keys",
-        "store API keys, in the keychain if there is one",
-        "swink.app.cli.key_commands:list_command",
-    )
+    actions = group(commands, "keys", "store API keys, in the keychain if there is one", "key_commands:list")
     keep = command(
         actions,
         "set",
-        "swink.app.cli.key_commands:set_command",
+        "key_commands:set",
         "store a key: asked for on the terminal, or read from standard input",
     )
     keep.add_argument("provider", metavar="PROVIDER")
     # Taken only to be refused: the usage error for a word too many would show the key.
     keep.add_argument("key", nargs="*", default=[], help=argparse.SUPPRESS)
     command(
-        actions,
-        "list",
-        "swink.app.cli.key_commands:list_command",
-        "which keys there are, and where; never the keys themselves",
+        actions, "list", "key_commands:list", "which keys there are, and where; never the keys themselves"
     )
-    remove = command(actions, "rm", "swink.app.cli.key_commands:remove_command", "forget a stored key")
+    remove = command(actions, "rm", "key_commands:remove", "forget a stored key")
     remove.add_argument("provider", metavar="PROVIDER")
 
 
 def _add_mcp(commands: Any) -> None:
-    module = "swink.app.cli.mcp_commands"
-    actions = group(
-        commands, "mcp", "MCP servers: list them, log in to them, log out", f"{module}:list_command"
-    )
-    command(
-        actions, "list", f"{module}:list_command", "which servers there are here, and where you are logged in"
-    )
+    actions = group(commands, "mcp", "MCP servers: list them, log in to them, log out", "mcp_commands:list")
+    command(actions, "list", "mcp_commands:list", "which servers there are here, and where you are logged in")
     login = command(
-        actions, "login", f"{module}:login_command", "log in to a server in the browser; its tokens are kept"
+        actions, "login", "mcp_commands:login", "log in to a server in the browser; its tokens are kept"
     )
     login.add_argument("name", metavar="NAME", help="as swink mcp list shows it")
-    login.add_argument(
-        "--no-browser", action="store_true", help="only print the address to open, and wait for it"
-    )
-    logout = command(actions, "logout", f"{module}:logout_command", "forget the login at a server")
+    flag(login, "--no-browser", "only print the address to open, and wait for it")
+    logout = command(actions, "logout", "mcp_commands:logout", "forget the login at a server")
     logout.add_argument("name", metavar="NAME", help="as swink mcp list shows it")
 
 
@@ -265,7 +232,7 @@ def _add_servers(commands: Any) -> None:
     model = command(
         commands,
         "serve-model",
-        "swink.app.cli.serving:serve_model_command",
+        "serving:serve_model",
         "serve a local model over the OpenAI and Anthropic protocols",
     )
     model.add_argument(
@@ -279,15 +246,8 @@ def _add_servers(commands: Any) -> None:
     model.add_argument("--port", type=port, default=8080, help="0 takes a free one (default: %(default)s)")
     model.add_argument("--context", metavar="N", type=count, help="context window in tokens")
     model.add_argument("--threads", metavar="N", type=count, help="threads that generate")
-    actions = group(
-        commands,
-        "proxy",
-        "share models by token without sharing API keys",
-        "swink.app.cli.serving:proxy_command",
-    )
-    proxy = command(
-        actions, "serve", "swink.app.cli.serving:serve_proxy_command", "answer clients that hold a token"
-    )
+    actions = group(commands, "proxy", "share models by token without sharing API keys", "serving:proxy")
+    proxy = command(actions, "serve", "serving:serve_proxy", "answer clients that hold a token")
     proxy.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     proxy.add_argument("--port", type=port, default=8181, help="0 takes a free one (default: %(default)s)")
     proxy.add_argument(
@@ -301,23 +261,16 @@ def _add_servers(commands: Any) -> None:
 
 def _add_doctor(commands: Any) -> None:
     doctor = command(
-        commands,
-        "doctor",
-        "swink.app.cli.doctor:doctor_command",
-        "check this installation and say what to do about what is wrong",
+        commands, "doctor", "doctor:doctor", "check this installation and say what to do about what is wrong"
     )
-    doctor.add_argument(
-        "--speed",
-        action="store_true",
-        help="also measure the local models: tokens a second by number of threads",
-    )
+    flag(doctor, "--speed", "also measure the local models: tokens a second by number of threads")
 
 
 def _add_completion(commands: Any) -> None:
     completion = command(
         commands,
         "completion",
-        "swink.app.cli.completion:completion_command",
+        "completion:completion",
         "a script that completes swink's arguments in your shell",
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))

@@ -1,4 +1,4 @@
-"""Asking a person: approval of a tool call on the terminal, even while standard input is a pipe."""
+"""Questions on the terminal, even while standard input is a pipe: tool calls to approve, forms to fill in."""
 
 import asyncio
 import os
@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from swink.app.approvals import ApprovalWord
-from swink.app.assistant.calls import json_line
-from swink.app.assistant.pending import Always, Once, Question, Refuse, Reply
+from swink.app.assistant.approvalmodes import ApprovalWord
+from swink.app.assistant.forms import NOBODY, Form, Item
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.person import ABSENT, NOT_UNDERSTOOD, Always, Question, Refuse, Reply, parse_reply
 from swink.app.assistant.previews import CONTENT
-from swink.app.assistant.questions import NOBODY, Form, Item
+from swink.app.assistant.toolcalls import json_line
 from swink.app.cli.terminal import say
 from swink.messages.redact.shown import escape_invisible
 from swink.tools import ToolError
@@ -24,7 +24,7 @@ _TICK = 0.1
 _TIMES = 3
 
 
-class Terminal:
+class TerminalPerson:
     """Asks on the terminal, one question at a time."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Terminal:
         return Permissions(word, workspace=Workspace(directory), servers=servers, ask=self.ask, tell=say)
 
     async def ask(self, question: Question) -> Reply:
-        """What the person says about a call; no, where nobody can."""
+        """The reply to a question about a call; a refusal where there is no terminal."""
         async with self._alone:
             return await _ask(question)
 
@@ -49,7 +49,7 @@ class Terminal:
                 answer = await _answer_to(format_item(item, form.asker))
                 if answer is None:
                     raise ToolError(NOBODY)
-                if not (answer := _as_choice(item, answer.strip())):
+                if not (answer := item.parse_typed(answer.strip())):
                     return None
                 answers.append(answer)
             return answers
@@ -65,16 +65,6 @@ def format_item(item: Item, asker: str = "the agent") -> str:
     return "\n".join(
         [f"swink: {escape_invisible(asker)} asks", *lines, f"swink: {how}; nothing to leave it unanswered: "]
     )
-
-
-def _as_choice(item: Item, answer: str) -> str:
-    """What is meant by numbers; other words stay as they are."""
-    numbers = [part.strip() for part in answer.split(",")]
-    if not all(part.isdecimal() and 1 <= int(part) <= len(item.choices) for part in numbers):
-        return answer
-    if len(numbers) > 1 and not item.several:
-        return answer
-    return "; ".join(item.choices[int(part) - 1] for part in dict.fromkeys(numbers))
 
 
 def format_question(question: Question) -> str:
@@ -111,26 +101,20 @@ async def _ask(question: Question) -> Reply:
         answer = await _answer_to(text)
         if answer is None:
             hint = "--approve off allows such calls, --approve deny refuses them without a word"
-            say(
-                f"{name} needs approval and there is no terminal to ask on; {question.notice or hint}",
-                "warning",
-            )
-            return Refuse(question.notice, by="nobody is there to approve this call")
-        match answer.strip().lower():
-            case "y" | "yes":
-                return Once()
-            case "a" | "always":
-                say(f"allowed from now on in this session: {question.always}", "dim")
-                return Always()
-            case "" | "n" | "no":
-                return Refuse()
-            case _:
-                text = f"swink: please answer y, a or n: allow {name}? [y/N] "
-    return Refuse(by="the user gave no answer that is understood")
+            why = question.notice or hint
+            say(f"{name} needs approval and there is no terminal to ask on; {why}", "warning")
+            return Refuse(question.notice, by=ABSENT)
+        reply = parse_reply(answer)
+        if isinstance(reply, Always):
+            say(f"allowed from now on in this session: {question.always}", "dim")
+        if reply is not None:
+            return reply
+        text = f"swink: please answer y, a or n: allow {name}? [y/N] "
+    return Refuse(by=NOT_UNDERSTOOD)
 
 
 async def _answer_to(question: str) -> str | None:
-    """The line somebody types, empty at the end of input; None where there is no terminal.
+    """The line that is typed, empty at the end of input; None where there is no terminal.
 
     When it is cancelled, the terminal is free for others again.
     """

@@ -1,19 +1,18 @@
-"""The approval modes of the coding agent: those of `Agent`, and two that its `approve` carries out.
+"""The approval modes of the coding agent: those of `Agent`, and two that its approval callback carries out.
 
 on      ask for every call
 smart   ask for the tools that require approval
 off     ask for none
-edits   as smart, without file edits: `approve` accepts them
-deny    refuse what would ask: `approve` rejects it
+edits   as smart, without file edits: the callback accepts them
+deny    refuse what would ask: the callback rejects it
 """
 
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
+from swink.agent.config import ApprovalMode
 from swink.errors import MisuseError
 
-ApprovalWord = Literal["on", "smart", "edits", "off", "deny"]
-
-APPROVAL_WORDS: tuple[str, ...] = get_args(ApprovalWord)
+ApprovalWord = Literal[ApprovalMode, "edits", "deny"]
 MEANINGS: dict[ApprovalWord, str] = {
     "on": "ask for every call",
     "smart": "ask for tools that require approval",
@@ -21,6 +20,7 @@ MEANINGS: dict[ApprovalWord, str] = {
     "off": "ask for none",
     "deny": "refuse what would ask",
 }
+APPROVAL_WORDS: tuple[str, ...] = tuple(MEANINGS)
 _OTHERS = {
     "ask": "smart",
     "never": "deny",
@@ -35,7 +35,7 @@ _OTHERS = {
 
 
 def parse_approval(text: str) -> ApprovalWord:
-    """The word that somebody wrote; raises `MisuseError` that names the right one."""
+    """The mode that a user named; raises `MisuseError` that lists the modes and names the right one."""
     word = text.strip().lower()
     if word in APPROVAL_WORDS:
         return cast(ApprovalWord, word)

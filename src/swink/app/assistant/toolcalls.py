@@ -1,4 +1,4 @@
-"""What a person always allows in this session: a tool, or of a tool that runs commands one very call."""
+"""Tool calls for people: in one line, and as what a person always allows in a session."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +7,37 @@ import msgspec
 from msgspec import Struct
 
 from swink.agent.policy import ApprovalRequest
-from swink.app.assistant.calls import json_line
+from swink.messages.redact.shown import show_arguments
+from swink.stream import ToolSpec
 from swink.tools import InvalidArguments, Tool
+
+_SUMMARY = 200
+
+
+def json_line(value: Any) -> str:
+    """A value as JSON in one line."""
+    return msgspec.json.encode(value, enc_hook=repr).decode()
+
+
+def format_call(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call in one line, `name(city="Oslo", days=3)`, secrets redacted."""
+    shown = [f"{key}={json_line(value)}" for key, value in show_arguments(arguments).items()]
+    return f"{name}({', '.join(shown)})"
+
+
+def format_request(request: ApprovalRequest) -> str:
+    """The call that a request is about, in one short line."""
+    pieces: list[str] = []
+    for key, value in request.shown.items():
+        clipped = value[:_SUMMARY] if isinstance(value, str) else value
+        pieces.append(f"{key}={json_line(clipped)[:_SUMMARY]}")
+    text = f"{request.name}({', '.join(pieces)})"
+    return text if len(text) <= _SUMMARY else f"{text[: _SUMMARY - 1]}…"
+
+
+def tool_of(request: ApprovalRequest) -> ToolSpec | None:
+    """The tool that a request would run, if the agent has it."""
+    return next((tool for tool in request.context.tools if tool.name == request.name), None)
 
 
 class SessionTrust(Struct, frozen=True):
@@ -37,7 +66,7 @@ def trust_of(request: ApprovalRequest) -> SessionTrust:
 
 def _normal(request: ApprovalRequest) -> Mapping[str, Any]:
     """The arguments as the tool takes them, without those that are its defaults."""
-    tool = next((tool for tool in request.context.tools if tool.name == request.name), None)
+    tool = tool_of(request)
     if not isinstance(tool, Tool):
         return request.arguments
     try:

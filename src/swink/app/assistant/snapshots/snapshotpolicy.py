@@ -16,12 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent.policy import Answer, ApprovalRequest, Approve, Approved, Ending, Policy, PolicyContext, Turn
-from swink.app.assistant.keeping import Keeper
-from swink.app.assistant.snapshots.entries import Snapshot
-from swink.app.assistant.snapshots.knownfiles import load_known, save_known
+from swink.app.assistant.savedconversation import SavedConversation
+from swink.app.assistant.snapshots.filehashes import FileHashes, load_hashes, save_hashes
 from swink.app.assistant.snapshots.restoring import restore, strays
 from swink.app.assistant.snapshots.rewinding import FileChange, difference, plan, redoable
-from swink.app.assistant.snapshots.survey import Known, Limits, take
+from swink.app.assistant.snapshots.scan import SnapshotLimits, take_snapshot
+from swink.app.assistant.snapshots.trees import TreeSnapshot
 from swink.app.assistant.snapshots.vault import Damaged, Vault
 from swink.errors import SessionError
 from swink.events.transcript import Diff
@@ -34,7 +34,7 @@ from swink.system.threads import Serial, in_thread, start_thread
 _PATHS = ("path", "file_path")
 """Arguments by which tools name a file that they write."""
 _AT_ONCE = 1.0
-"""Seconds: whoever approves that soon has not edited a file meanwhile."""
+"""Seconds: a person who approves that soon has not edited a file meanwhile."""
 
 
 def snapshots_dir() -> Path:
@@ -53,29 +53,29 @@ class Restored(Struct, frozen=True):
 
 
 class Snapshots(Policy):
-    """The snapshots of one directory; give it to an agent as a policy, with the keeper of its session."""
+    """The snapshots of one directory; give it to an agent as a policy, with the saved of its session."""
 
     for_sub_agents = False  # the call that starts one is a call of the assistant's, with a snapshot around it
 
     def __init__(
         self,
         root: str | Path,
-        keeper: Keeper | None = None,
+        saved: SavedConversation | None = None,
         *,
         folder: str | Path | None = None,
-        limits: Limits = Limits(),
+        limits: SnapshotLimits = SnapshotLimits(),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.root = os.path.realpath(root)
-        self.keeper = keeper
+        self.saved = saved
         """Whose session is told; without one nothing is taken. Assign another one with another session."""
         self._is_whole = self.root not in (os.path.realpath(os.path.expanduser("~")), os.sep)
         """Nobody wants a copy of all they have."""
         self._vault = Vault(folder or snapshots_dir())
         self._limits = limits
-        self._known: Known | None = None
+        self._known: FileHashes | None = None
         self._named: set[str] = set()
-        self._open: tuple[Snapshot, FilesChanged] | None = None
+        self._open: tuple[TreeSnapshot, FilesChanged] | None = None
         self._clock = clock
         self._taken = 0.0
         self._serial = Serial()
@@ -91,17 +91,17 @@ class Snapshots(Policy):
 
     async def pre_turn(self, ctx: PolicyContext) -> None:
         """End what a run that was cut short left open; read the files while the model is asked."""
-        await self._end()
-        if self._known is None and self.keeper is not None and not all(map(_only_reads, ctx.tools)):
+        await self._snapshot_after()
+        if self._known is None and self.saved is not None and not all(map(_only_reads, ctx.tools)):
             start_thread(self._warm)
 
     async def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
         """Take a snapshot before the first call of a turn that may write."""
-        if self.keeper is None or any(_only_reads(tool) for tool in ctx.tools if tool.name == call.name):
+        if self.saved is None or any(_only_reads(tool) for tool in ctx.tools if tool.name == call.name):
             return
         path = self._name(call)
         if self._open is None or (path is not None and path not in self._open[0].tree and self._exists(path)):
-            await self._begin()
+            await self._snapshot_before()
 
     def approving(self, approve: Approve) -> Approve:
         """The approval callback; the snapshot is taken again after it: people may edit meanwhile."""
@@ -110,31 +110,31 @@ class Snapshots(Policy):
             answer = await resolve(approve(request))
             waited = self._clock() - self._taken > _AT_ONCE
             if self._open is not None and waited and (answer is True or isinstance(answer, Approved)):
-                await self._begin()
+                await self._snapshot_before()
             return answer
 
         return ask
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
         """Take a snapshot of what the tools left."""
-        await self._end()
+        await self._snapshot_after()
 
     async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
         """The same for a run that was aborted."""
-        await self._end()
+        await self._snapshot_after()
 
     async def recover(self) -> None:
         """End what a process that was killed left open; who changed files since then is not known."""
-        keeper = self.keeper
-        files = [] if keeper is None else keeper.session.conversation.files
-        if keeper is None or not files or files[-1].after is not None:
+        saved = self.saved
+        files = [] if saved is None else saved.session.conversation.files
+        if saved is None or not files or files[-1].after is not None:
             return
         left = files[-1]
         id = left.before
         if left.directory == self.root:
             with suppress(OSError, Damaged):
                 id = (await in_thread(self._after_a_kill, left.before)).id
-        await in_thread(keeper.note, replace(left, at=keeper.session.meta.messages, after=id, certain=False))
+        await in_thread(saved.note, replace(left, at=saved.session.meta.messages, after=id, certain=False))
 
     # ── for people ──
 
@@ -176,24 +176,24 @@ class Snapshots(Policy):
         change = redoable(self._files())
         return await self._undo([] if change is None else [change], "redone", confirmed)
 
-    def carry_over(self, keeper: Keeper | None) -> None:
+    def carry_over(self, saved: SavedConversation | None) -> None:
         """Go on with another session in the same directory: it is told what it does not know of the files."""
-        before, self.keeper = self._files(), keeper
+        before, self.saved = self._files(), saved
         known = self._files()
         shared = [(change.before, change.after) for change in before[: len(known)]]
-        if keeper is not None and shared == [(change.before, change.after) for change in known]:
-            at = keeper.session.meta.messages
+        if saved is not None and shared == [(change.before, change.after) for change in known]:
+            at = saved.session.meta.messages
             for change in before[len(known) :]:
-                keeper.note(replace(change, at=at))
+                saved.note(replace(change, at=at))
 
     # ── off the event loop ──
 
-    async def _begin(self) -> None:
-        keeper = self.keeper
-        if keeper is None:
+    async def _snapshot_before(self) -> None:
+        saved = self.saved
+        if saved is None:
             return
         try:
-            snapshot = await in_thread(self._take, None)
+            snapshot = await in_thread(self._take_snapshot, None)
         except OSError as error:
             why = error.strerror or str(error)
             self._tell(f"no snapshot was taken: {why}; what tools change now cannot be rewound")
@@ -205,30 +205,30 @@ class Snapshots(Policy):
             size = f"over {self._limits.largest >> 20} MB"
             text = f"1 file {size} is" if unsaved == 1 else f"{unsaved} files {size} are"
             self._tell(f"{text} not in the snapshots: rewinding leaves such files as they are", "unsaved")
-        change = FilesChanged(keeper.session.meta.messages, self.root, snapshot.id)
-        await in_thread(keeper.note, change)
+        change = FilesChanged(saved.session.meta.messages, self.root, snapshot.id)
+        await in_thread(saved.note, change)
         self._open = snapshot, change
         self._taken = self._clock()
 
-    async def _end(self) -> None:
-        if self._open is None or self.keeper is None:
+    async def _snapshot_after(self) -> None:
+        if self._open is None or self.saved is None:
             return
         before, change = self._open
         try:
-            after = (await in_thread(self._take, before)).id
+            after = (await in_thread(self._take_snapshot, before)).id
         except OSError as error:
             self._tell(f"no snapshot was taken: {error.strerror or error}; this turn cannot be rewound")
             after = before.id
         self._open = None
         # Its prompt is saved only when its tools begin to run.
-        at = self.keeper.session.meta.messages
-        await in_thread(self.keeper.note, replace(change, at=at, after=after))
+        at = self.saved.session.meta.messages
+        await in_thread(self.saved.note, replace(change, at=at, after=after))
 
-    def _take(self, before: Snapshot | None) -> Snapshot:
+    def _take_snapshot(self, before: TreeSnapshot | None) -> TreeSnapshot:
         if self._known is None:
-            self._known = load_known(self._vault, self.root)
+            self._known = load_hashes(self._vault, self.root)
         count = len(self._known.files)
-        snapshot = take(
+        snapshot = take_snapshot(
             self._vault,
             self.root,
             self._known,
@@ -238,21 +238,21 @@ class Snapshots(Policy):
             limits=self._limits,
         )
         if len(self._known.files) != count or before is None:
-            save_known(self._vault, self.root, self._known)
+            save_hashes(self._vault, self.root, self._known)
         if self._vault.is_pruning_due():
             start_thread(self._prune)
         return snapshot
 
     def _warm(self) -> None:
         with suppress(OSError):
-            self._take(None)
+            self._take_snapshot(None)
 
-    def _after_a_kill(self, before: str) -> Snapshot:
+    def _after_a_kill(self, before: str) -> TreeSnapshot:
         snapshot = self._vault.load(before)
-        after = self._take(snapshot)
+        after = self._take_snapshot(snapshot)
         if left := strays(after.tree):
             restore(self._vault, self.root, [(path, None) for path in left])
-            after = self._take(snapshot)
+            after = self._take_snapshot(snapshot)
         return after
 
     def _prune(self) -> None:
@@ -274,19 +274,19 @@ class Snapshots(Policy):
         reason: Literal["rewound", "redone"],
         confirmed: Collection[str],
     ) -> Restored:
-        keeper = self.keeper
-        if keeper is None:
+        saved = self.saved
+        if saved is None:
             raise SessionError("there are no snapshots: this conversation is not saved")
-        return await call_to_end(self._serial, self._undo_now, keeper, changes, reason, frozenset(confirmed))
+        return await call_to_end(self._serial, self._undo_now, saved, changes, reason, frozenset(confirmed))
 
     def _undo_now(
         self,
-        keeper: Keeper,
+        saved: SavedConversation,
         changes: Sequence[FilesChanged],
         reason: Literal["rewound", "redone"],
         confirmed: Collection[str],
     ) -> Restored:
-        """The plan is made anew: what somebody changed since they saw it is left."""
+        """Plan again first: what a person changed since they saw the preview is left."""
         planned = self._plan(changes)
         chosen = [
             change
@@ -297,18 +297,18 @@ class Snapshots(Policy):
         if not chosen:
             return Restored((), left, {})
         self._named.update(change.path for change in chosen)
-        before = self._take(None)
-        undone = FilesChanged(keeper.session.meta.messages, self.root, before.id, None, reason)
-        keeper.note(undone)
+        before = self._take_snapshot(None)
+        undone = FilesChanged(saved.session.meta.messages, self.root, before.id, None, reason)
+        saved.note(undone)
         failed = restore(self._vault, self.root, [(change.path, change.then) for change in chosen])
-        keeper.note(replace(undone, after=self._take(before).id))
+        saved.note(replace(undone, after=self._take_snapshot(before).id))
         return Restored(tuple([change.path for change in chosen if change.path not in failed]), left, failed)
 
     def _since(self, number: int | None) -> list[FilesChanged]:
         return [change for change in self._files() if number is None or change.at > number]
 
     def _files(self) -> list[FilesChanged]:
-        return [] if self.keeper is None else list(self.keeper.session.conversation.files)
+        return [] if self.saved is None else list(self.saved.session.conversation.files)
 
     def _name(self, call: ToolCall) -> str | None:
         """The path that a call names, if it is in the directory: snapshots have it even if git ignores it."""

@@ -15,22 +15,24 @@ from swink.models.keys.store import key_places
 LOCAL = "local:smollm2-135m"
 
 
-class Choice(Struct, frozen=True):
+class ModelChoice(Struct, frozen=True):
     """A model, and why it is this one; no reason is given for a model that the command line names."""
 
     model: ModelSpec
     why: str | None = None
 
 
-def choose_model(named: str | None) -> Choice:
+def choose_model(named: str | None) -> ModelChoice:
     """The model of a command; raises `UnknownModel` with the nearest names."""
     if named:
-        return Choice(parse_model(named))
+        return ModelChoice(parse_model(named))
     if variable := os.environ.get("SWINK_MODEL", "").strip():
-        return Choice(_from("SWINK_MODEL", variable), "SWINK_MODEL is set")
+        return ModelChoice(_from("SWINK_MODEL", variable), "SWINK_MODEL is set")
     settings = load_settings()
     if settings.default_model:
-        return Choice(_from(str(settings.path), settings.default_model), f"default_model in {settings.path}")
+        return ModelChoice(
+            _from(str(settings.path), settings.default_model), f"default_model in {settings.path}"
+        )
     stored = key_places()
     keyed = [
         account for account in ACCOUNTS.values() if account.variable is not None or account.key_name in stored
@@ -42,10 +44,10 @@ def choose_model(named: str | None) -> Choice:
                 if account.variable is not None
                 else f"the key of {account.key_name} is stored"
             )
-            return Choice(
+            return ModelChoice(
                 parse_model(f"{account.provider}:{account.default_model}"), f"{because}; another with --model"
             )
-    return Choice(parse_model(LOCAL), _why_local([account.provider for account in keyed]))
+    return ModelChoice(parse_model(LOCAL), _why_local([account.provider for account in keyed]))
 
 
 def parse_model(text: str) -> ModelSpec:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
 from swink.agent.policy import Approve, Policy
-from swink.app.approvals import ApprovalWord
-from swink.app.assistant.choice import Choice, choose_model, unknown_provider
+from swink.app.assistant.approvalmodes import ApprovalWord
+from swink.app.assistant.modelchoice import ModelChoice, choose_model, unknown_provider
 from swink.app.assistant.planning import without_plan
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.terminal import say, say_in_passing
@@ -24,7 +24,9 @@ from swink.tools import Tool
 from swink.tools.named import load_tools
 
 if TYPE_CHECKING:
-    from swink.app.assistant.workshop import Workshop
+    from swink.app.assistant.agentenvironment import AgentEnvironment
+    from swink.app.assistant.savedconversation import SavedConversation
+    from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 
 
 def make_agent(
@@ -32,11 +34,11 @@ def make_agent(
     approver: Approve | None = None,
     session: Session | None = None,
     policies: Sequence[Policy] = (),
-    workshop: "Workshop | None" = None,
+    environment: "AgentEnvironment | None" = None,
     *,
     tell: Callable[[str], None] = say,
 ) -> Agent:
-    """The agent, in a workshop if there is one; `tell` is told which model it has if nobody named one.
+    """The agent, in an environment if there is one; `tell` reports the model if the arguments name none.
 
     Every call is put to the approver: its word may change later, and denials hold in every mode. A session
     that goes on keeps its model, thinking level and system prompt unless the arguments say otherwise.
@@ -45,7 +47,9 @@ def make_agent(
     before = None if session is None else session.model
     choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
     # On a first run a model is about to be chosen.
-    announce(Choice(choice.model) if workshop is not None and workshop.is_first_run else choice, tell)
+    announce(
+        ModelChoice(choice.model) if environment is not None and environment.is_first_run else choice, tell
+    )
     word = approval_word(arguments)
     thinking = arguments.thinking or (choice.model if before is None else before).thinking_level
     model = replace(choice.model, thinking_level=thinking)
@@ -55,15 +59,15 @@ def make_agent(
     tools = load_tools(arguments.tool)
     options = StreamOptions(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
     gone = () if session is None else _gone(session, tools)
-    if approver is None and (tools or gone or workshop is not None):
+    if approver is None and (tools or gone or environment is not None):
         # Here and not at the top: a plain question to a model needs none of it.
-        from swink.app.cli.asking import Terminal
+        from swink.app.cli.terminalquestions import TerminalPerson
 
-        place = "." if workshop is None else workshop.directory
-        owners = None if workshop is None else workshop.servers.owners
-        approver = Terminal().permissions(word, place, owners)
-    if workshop is not None:
-        return workshop.make_agent(
+        place = "." if environment is None else environment.directory
+        owners = None if environment is None else environment.servers.owners
+        approver = TerminalPerson().permissions(word, place, owners)
+    if environment is not None:
+        return environment.make_agent(
             model,
             session=session,
             approve=approver,
@@ -85,11 +89,31 @@ def make_agent(
     )
 
 
-def _as_before(model: ModelSpec) -> Choice:
+def make_chat_agent(
+    arguments: argparse.Namespace,
+    environment: "AgentEnvironment",
+    permissions: Approve,
+    saved: "SavedConversation | None",
+    tell: Callable[[str], None] = say,
+) -> "tuple[Agent, Snapshots | None]":
+    """The agent of a chat, and the snapshots of what its tools do to files if the conversation is saved."""
+    if saved is None:
+        return make_agent(arguments, permissions, environment=environment, tell=tell), None
+    from swink.app.assistant.snapshots.scan import SnapshotLimits
+    from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
+
+    settings = environment.settings
+    limits = SnapshotLimits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
+    snapshots = Snapshots(environment.directory, saved, limits=limits)
+    approver = snapshots.approving(permissions)
+    return make_agent(arguments, approver, saved.session, [snapshots], environment, tell=tell), snapshots
+
+
+def _as_before(model: ModelSpec) -> ModelChoice:
     """The model of the session, if its provider is known here."""
     if not catalog.has_provider(model.provider):
         raise unknown_provider(str(model))
-    return Choice(model)
+    return ModelChoice(model)
 
 
 def _gone(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:
@@ -108,9 +132,9 @@ def use_local_models() -> None:
     catalog.register_provider("local", _local)
 
 
-def announce(choice: Choice, tell: Callable[[str], None] = say) -> None:
+def announce(choice: ModelChoice, tell: Callable[[str], None] = say) -> None:
     """Say which model it is and why, if the command line does not, and which settings mean nothing."""
-    with suppress(MisuseError):  # whoever needs the settings is told that they cannot be read
+    with suppress(MisuseError):  # reported where the settings are needed
         settings = load_settings()
         for problem in settings.problems:
             tell(problem)
@@ -119,7 +143,7 @@ def announce(choice: Choice, tell: Callable[[str], None] = say) -> None:
 
 
 def _local() -> StreamFn:
-    """The local models; whoever waits for one sees that it is being loaded."""
+    """The local models, with a line on stderr while one is being loaded."""
     from swink.local import Loading, LocalStreamFn, State, say_on_stderr
 
     show_download = say_on_stderr()
@@ -136,7 +160,7 @@ def _local() -> StreamFn:
 
 
 def _holding_below(policies: list[Policy]) -> list[Policy]:
-    """The policies, and what makes them hold for agents that tools start; a workshop sees to that itself."""
+    """The policies, and what makes them hold for agents that tools start too."""
     if not policies:
         return []
     from swink.app.assistant.subagents import HoldBelow

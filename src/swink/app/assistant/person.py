@@ -1,0 +1,183 @@
+"""Asking a person about tool calls: what is asked, which answers there are, and what counts where none comes.
+
+Permissions → Question → a reply: Once, Always, ByRule or Refuse    the call runs or not
+                       → the run ends                               the question is withdrawn
+                       → nobody is there                            `ABSENT`: the call is refused
+
+The terminal interface shows the first of the `Questions` that wait, the plain chat reads typed lines; both
+take the answers, their keys and the defaults from here. Forms are asked in the same way (`forms`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from swink.agent.policy import ApprovalRequest
+from swink.app.assistant.forms import Form
+from swink.app.assistant.previews import Preview
+from swink.app.assistant.rulebook import Scope
+from swink.app.assistant.rules import CallRule
+
+
+class Once(Struct, frozen=True):
+    """Run it this time, with other arguments if given; the note is for the model."""
+
+    arguments: dict[str, Any] | None = None
+    note: str = ""
+
+
+class Always(Struct, frozen=True):
+    """Run it now and for the rest of the session: the tool, or of bash this very command."""
+
+
+class ByRule(Struct, frozen=True):
+    """Run it and save rules for the calls to come."""
+
+    rules: tuple[CallRule, ...]
+    scope: Scope = "project"
+
+
+class Refuse(Struct, frozen=True):
+    """Do not run it; the reason is for the model, and so is who or what refused."""
+
+    reason: str = ""
+    by: str = "the user said no"
+
+
+class Reconsider(Struct, frozen=True):
+    """A rule or another mode has decided while the question waited."""
+
+
+Reply = Once | Always | ByRule | Refuse | Reconsider
+
+ABSENT = "nobody is there to approve this call"
+NOT_UNDERSTOOD = "the user gave no answer that is understood"
+"""Who or what refused, where no answer came."""
+
+
+class Question:
+    """A call that waits for a person, and what it would do."""
+
+    def __init__(
+        self,
+        request: ApprovalRequest,
+        *,
+        preview: Preview | None = None,
+        is_destructive: bool = False,
+        always: str = "",
+        suggested: tuple[CallRule, ...] = (),
+        notice: str = "",
+        leads_to: str = "",
+    ) -> None:
+        self.request = request
+        self.preview = preview
+        self.is_destructive = is_destructive
+        self.always = always
+        """What `Always` covers, in words."""
+        self.suggested = suggested
+        """The rules that `ByRule` would save; empty where none is advisable."""
+        self.notice = notice
+        """Why it is asked again."""
+        self.leads_to = leads_to
+        """The file itself, where the path of the call leads to it through a link."""
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+
+class AnswerOption(Struct, frozen=True):
+    """An answer: its letter, the answer in a word, and the whole of what it means."""
+
+    key: str
+    word: str
+    text: str
+
+
+def answer_options(question: Question) -> list[AnswerOption]:
+    """What a question can be answered with."""
+    found = [
+        AnswerOption("y", "once", "Yes, this once"),
+        AnswerOption("a", "always", f"Always in this session: {question.always}"),
+    ]
+    if question.suggested:
+        rules = " and ".join(map(str, question.suggested))
+        found.append(AnswerOption("p", "rule", f"Yes, and save a rule: {rules}"))
+    if question.preview is not None and question.preview.can_review:
+        count = len(question.preview.diff.hunks) if question.preview.diff else 0
+        found.append(AnswerOption("d", "review", f"Review the change part by part ({count})"))
+    elif question.preview is not None and question.preview.diff is not None:
+        found.append(AnswerOption("d", "diff", "The diff, or the arguments themselves"))
+    return [
+        *found,
+        AnswerOption("e", "edit", "Edit it before it runs"),
+        AnswerOption("n", "no", "No"),
+        AnswerOption("r", "no, because", "No, and tell the model why"),
+    ]
+
+
+def default_key(question: Question) -> str:
+    """The letter that Enter stands for at first: no where something may be destroyed."""
+    return "n" if question.is_destructive else "y"
+
+
+def parse_reply(typed: str) -> Once | Always | Refuse | None:
+    """The reply that a typed line means; an empty one refuses, None is no answer."""
+    match typed.strip().lower():
+        case "y" | "yes":
+            return Once()
+        case "a" | "always":
+            return Always()
+        case "" | "n" | "no":
+            return Refuse()
+        case _:
+            return None
+
+
+class _Asked(Protocol):
+    @property
+    def reply(self) -> "asyncio.Future[Any]": ...
+
+
+R = TypeVar("R")
+T = TypeVar("T", bound=_Asked)
+
+
+class PendingAnswers(Generic[T, R]):
+    """What waits for a person's answer, in the order it came."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self.changed = changed
+        self._waiting: list[T] = []
+
+    @property
+    def waiting(self) -> tuple[T, ...]:
+        """What is not answered yet; the first is the one to show."""
+        return tuple(self._waiting)
+
+    async def ask(self, asked: T) -> R:
+        """Wait for the answer; a caller that is cancelled withdraws the question."""
+        self._waiting.append(asked)
+        self.changed()
+        try:
+            return await asked.reply
+        finally:
+            self._remove(asked)
+
+    def answer(self, asked: T, reply: R) -> bool:
+        """Answer once; False if it has been answered or withdrawn."""
+        if asked not in self._waiting or asked.reply.done():
+            return False
+        asked.reply.set_result(reply)
+        self._remove(asked)
+        return True
+
+    def _remove(self, asked: T) -> None:
+        if asked in self._waiting:
+            self._waiting.remove(asked)
+            self.changed()
+
+
+Questions = PendingAnswers[Question, Reply]
+"""Calls that wait for a person."""
+Forms = PendingAnswers[Form, list[str] | None]
+"""Forms of the agent, or of an MCP server, that wait for a person."""
