@@ -436,4 +436,5 @@ def test_a_broken_list_is_reported_once_and_ours_is_used(
 def test_a_home_that_is_none_has_no_list(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", "")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     assert user_file() is None

@@ -16,11 +16,11 @@ from swink.eval.resultfile import (
     read_manifest,
     seal,
     write_manifest,
-    write_whole,
 )
 from swink.eval.summary import summarise
 from swink.messages.jsondata import encode
 from swink.policies.chain import Head
+from swink.system.files import write_whole
 
 
 class EvalRun:
@@ -84,7 +84,8 @@ class EvalRun:
     def write_summary(self) -> None:
         """Write summary.json beside the results, if they are in a directory."""
         if self.directory is not None:
-            write_whole(self.directory / "summary.json", json.format(encode(self.summary)) + b"\n")
+            summary = json.format(encode(self.summary)) + b"\n"
+            write_whole(self.directory / "summary.json", summary, make_parents=True)
 
     def __repr__(self) -> str:
         cases, errors = self.summary.cases, self.errors

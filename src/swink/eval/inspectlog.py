@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from swink.eval.result import CaseResult, Manifest, RunSummary
-from swink.eval.resultfile import open_results, read_manifest, whole_file
+from swink.eval.resultfile import open_results, read_manifest
 from swink.eval.savedrun import read_summary
 from swink.eval.summary import summarise
 from swink.messages import (
@@ -31,6 +31,7 @@ from swink.messages import (
 )
 from swink.messages.jsondata import encode
 from swink.providers.convert import data_url
+from swink.system.files import whole_file
 
 VERDICT = "case_passed"
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "tool_use": "tool_calls"}
@@ -47,7 +48,7 @@ def write_inspect_log(directory: str | Path, path: str | Path | None = None) -> 
     if path.suffix != ".json":
         path /= _file_name(manifest)
     models = dict.fromkeys(result.model for result in results if result.model)
-    with whole_file(path) as file:
+    with whole_file(path, make_parents=True) as file:
         # Transcripts are large: the samples are written one by one, after everything else.
         file.write(encode(_header(manifest, summary, list(models)))[:-1] + b',"samples":[')
         for number, result in enumerate(results):

@@ -18,8 +18,8 @@ import swink
 from swink import Agent
 from swink.eval.case import Case
 from swink.eval.result import CaseResult
-from swink.eval.resultfile import write_whole
 from swink.messages.jsondata import decode, encode
+from swink.system.files import write_whole
 from swink.tools import Tool
 
 log = logging.getLogger("swink.eval")
@@ -44,8 +44,7 @@ class ResultCache:
             return
         path = self._path(result.key)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, encode(result))
+            write_whole(path, encode(result), durable=False, make_parents=True)
         except OSError as error:
             log.warning("the result cache cannot be written to: %s", error)
 

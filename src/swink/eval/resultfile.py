@@ -11,10 +11,9 @@ import hashlib
 import hmac
 import logging
 import os
-import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar, overload
@@ -28,6 +27,7 @@ from swink.eval.result import CaseResult, ErrorSource, Manifest
 from swink.messages.jsondata import decode_with, encode
 from swink.policies.chain import START, Head, head_of, sealed
 from swink.system import filelock
+from swink.system.files import write_whole
 
 log = logging.getLogger("swink.eval")
 T = TypeVar("T")
@@ -212,7 +212,7 @@ def load_results(directory: str | Path) -> tuple[Results, Head]:
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write run.json, whole or not at all."""
     directory.mkdir(parents=True, exist_ok=True)
-    write_whole(directory / MANIFEST, msgspec.json.format(encode(manifest)) + b"\n")
+    write_whole(directory / MANIFEST, msgspec.json.format(encode(manifest)) + b"\n", make_parents=True)
 
 
 def read_manifest(directory: str | Path) -> Manifest | None:
@@ -249,27 +249,6 @@ def signature(kept: dict[str, Any], key: str | bytes) -> str:
     key = key.encode() if isinstance(key, str) else key
     said = f"{kept.get('records')} {kept.get('hash')} {kept.get('run')}"
     return hmac.new(key, said.encode(), hashlib.sha256).hexdigest()
-
-
-@contextmanager
-def whole_file(path: Path) -> Generator[BinaryIO, None, None]:
-    """A file to write to, which takes its place when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all."""
-    with whole_file(path) as file:
-        file.write(data)
 
 
 def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, ResultLine], list[str], Head, int]:

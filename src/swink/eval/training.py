@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from swink.errors import AgentError
 from swink.eval.result import CaseResult
-from swink.eval.resultfile import open_results, whole_file
+from swink.eval.resultfile import open_results
 from swink.messages import (
     AssistantMessage,
     CustomMessage,
@@ -36,6 +36,7 @@ from swink.messages.redact import redact_text, redact_texts, redact_value
 from swink.providers.chat.conversation import ChatConversation
 from swink.providers.chat.dialect import Dialect
 from swink.providers.convert import paired_messages
+from swink.system.files import whole_file
 
 TrainingFormat = Literal["openai", "sharegpt"]
 _DIALECT = Dialect("openai", documents="file", audio="object")
@@ -68,7 +69,7 @@ def export_training(
 ) -> TrainingExport:
     """Write the attempts of a run that passed to a file, whole or not at all."""
     check_word("format", format, ("openai", "sharegpt"))
-    with whole_file(Path(path)) as file:
+    with whole_file(path, make_parents=True) as file:
         return _write(open_results(directory), file.write, format)
 
 

@@ -32,11 +32,11 @@ from swink.local.weights import (
     KNOWN,
     KnownModel,
     ModelFile,
-    cache_dir,
     locate,
     models,
     remove,
 )
+from swink.system.places import cache_dir
 
 __all__ = [
     "BRIGHTER_MODEL",

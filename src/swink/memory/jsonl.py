@@ -3,7 +3,6 @@
 import errno
 import logging
 import os
-import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from swink.memory.store import Store
 from swink.messages.checks import check_type
 from swink.messages.records import Record
 from swink.system.filelock import free, take
+from swink.system.places import NoHome, data_dir, expand
 
 log = logging.getLogger("swink.memory")
 
@@ -46,20 +46,12 @@ class JsonlStore(Store):
 
 def sessions_dir() -> Path:
     """Where sessions are kept: SWINK_SESSIONS_DIR, else the platform's place for a user's data."""
-    if chosen := os.environ.get("SWINK_SESSIONS_DIR"):
-        return Path(chosen).expanduser()
     try:
-        if chosen := os.environ.get("XDG_DATA_HOME"):
-            return Path(chosen).expanduser() / "swink" / "sessions"
-        if os.environ.get("HOME") == "":
-            raise RuntimeError("HOME is empty;")
-        if sys.platform == "win32":
-            chosen = os.environ.get("LOCALAPPDATA")
-            return (Path(chosen) if chosen else Path.home() / "AppData" / "Local") / "swink" / "sessions"
-        data = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
-        return Path.home() / data / "swink" / "sessions"
-    except RuntimeError as error:
-        raise SessionError(f"{error} set HOME or SWINK_SESSIONS_DIR") from error
+        if chosen := os.environ.get("SWINK_SESSIONS_DIR"):
+            return expand(chosen)
+        return data_dir() / "sessions"
+    except NoHome as error:
+        raise SessionError("there is no home directory; set HOME or SWINK_SESSIONS_DIR") from error
 
 
 class _Known(Struct, frozen=True):

@@ -21,6 +21,7 @@ from swink.memory.searching import Phrase, searchable, words_of
 from swink.messages import Message
 from swink.messages.records import CustomSaved, MessageSaved, decode_record
 from swink.system.filelock import locked
+from swink.system.files import open_private
 
 _NAME = "index.sqlite"
 _VERSION = 1
@@ -77,7 +78,7 @@ class JsonlIndex:
     ) -> list[Found]:
         """Messages with all the phrases, those that were saved last first; raises `NoIndex`."""
         try:
-            with open(self._path + ".lock", "ab", opener=_private) as lock, locked(lock, WAITS):
+            with open(self._path + ".lock", "ab", opener=open_private) as lock, locked(lock, WAITS):
                 for _ in range(2):
                     try:
                         return self._search(phrases, query, files)
@@ -206,7 +207,3 @@ class JsonlIndex:
 
     def _file(self, id: str) -> str:
         return os.path.join(self._directory, id + ".jsonl")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

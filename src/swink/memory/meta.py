@@ -21,6 +21,7 @@ from swink.errors import InvalidInput, SessionUnreadable
 from swink.messages import AssistantMessage, CustomMessage, Text, UserMessage
 from swink.messages.checks import check_type
 from swink.messages.records import Compaction, CustomSaved, MessageSaved, ModelChange, Record
+from swink.system.shorten import clip_end
 
 VERSION = 1
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -157,7 +158,7 @@ def title_of(prompt: str) -> str:
         if text and len(text) + 1 + len(word) > _TITLE:
             return text + " …"
         text = f"{text} {word}".strip()
-    return text if len(text) <= _TITLE else text[:_TITLE] + " …"
+    return clip_end(text, _TITLE, " …")
 
 
 def check_version(version: Any, where: str) -> int:

@@ -18,6 +18,7 @@ from swink.messages.redact import redact_value
 from swink.policies.chain import Chain, Head, Verification, verify
 from swink.policies.inputs import check_flag, check_number
 from swink.stream import observer
+from swink.system.shorten import clip_end
 from swink.system.threads import Outcome, Serial, begin, outcome_of
 
 log = logging.getLogger("swink.policies.audit")
@@ -165,8 +166,7 @@ class AuditLogger(Policy):
         return [self._cut(item.text) for item in messages if item.text]
 
     def _cut(self, text: str) -> str:
-        more = len(text) - self.max_text
-        return text if more <= 0 else f"{text[: self.max_text]}[… {more} more characters]"
+        return clip_end(text, self.max_text, f"[… {len(text) - self.max_text} more characters]")
 
 
 def _agent() -> dict[str, str]:

@@ -12,7 +12,6 @@ import hmac
 import os
 import re
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -24,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.system.filelock import is_at, locked
+from swink.system.files import write_whole
 
 GENESIS = "0" * 64
 _TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}')
@@ -141,7 +141,7 @@ class Chain:
 
     def _keep(self, head: Head) -> None:
         if isinstance(self._anchor, Path):
-            _replace(self._anchor, msgspec.json.encode(head))
+            write_whole(self._anchor, msgspec.json.encode(head), make_parents=True)
         elif self._anchor is not None:
             self._anchor(head)
 
@@ -229,22 +229,6 @@ def _write(file: BinaryIO, data: bytes) -> None:
     except OSError:
         with suppress(OSError):
             os.ftruncate(file.fileno(), end)
-        raise
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file as a whole or not at all, readable by its owner alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, new = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
         raise
 
 

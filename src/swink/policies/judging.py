@@ -13,6 +13,7 @@ from swink.messages import Cost, ModelSpec, Usage, UserMessage
 from swink.models.catalog import parse_model, stream_fn_for
 from swink.stream import Assembly, LlmContext, StreamFn, StreamOptions
 from swink.system.aio import closing, resolve
+from swink.system.shorten import clip_middle
 
 log = logging.getLogger("swink.policies")
 
@@ -102,4 +103,4 @@ def _verdict(spec: ModelSpec, assembly: Assembly) -> bool:
 
 def _excerpt(text: str) -> str:
     """Beginning and end of a text, where injections usually are."""
-    return text if len(text) <= _ROOM else f"{text[: _ROOM // 2]}\n[…]\n{text[-_ROOM // 2 :]}"
+    return clip_middle(text, _ROOM // 2, _ROOM // 2, "\n[…]\n")

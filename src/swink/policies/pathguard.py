@@ -26,6 +26,7 @@ from swink.messages import ToolCall
 from swink.messages.checks import check_type
 from swink.policies.inputs import texts_of
 from swink.policies.spellings import Kind, is_explicit, kind_of, parts_of, spellings_of
+from swink.system.shorten import clip_end
 from swink.system.targets import LONGEST, Target, remember, resolve
 from swink.system.threads import in_thread
 
@@ -102,8 +103,7 @@ class PathGuard(Policy):
             if outside is None and is_whole and not self._bind(ctx, call, text):
                 outside = text
             if outside is not None:
-                shown = outside if len(outside) <= _SHOWN else f"{outside[:_SHOWN]}…"
-                where = f"{name} = {shown!r} is outside {str(self.root)!r}"
+                where = f"{name} = {clip_end(outside, _SHOWN)!r} is outside {str(self.root)!r}"
                 return Skip(f"tool call not run: {where}; use a path inside it")
         return None
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from swink.system.files import open_private
+
 
 @contextmanager
 def locked(
@@ -47,7 +49,7 @@ def take(
 def alone(path: str | os.PathLike[str]) -> Generator[None]:
     """Hold a lock file, created here and removed at the end: one holder among all threads and processes."""
     while True:
-        with open(path, "a+b", opener=private) as file, locked(file):
+        with open(path, "a+b", opener=open_private) as file, locked(file):
             if not is_at(file, path):
                 continue  # the previous holder has removed this one: others wait for a new one
             try:
@@ -56,11 +58,6 @@ def alone(path: str | os.PathLike[str]) -> Generator[None]:
                 with suppress(OSError):  # Windows keeps files that are open
                     os.unlink(path)
             return
-
-
-def private(path: str, flags: int) -> int:
-    """An opener of files that nobody but their owner may read."""
-    return os.open(path, flags, 0o600)
 
 
 def is_at(file: BinaryIO, path: str | os.PathLike[str]) -> bool:

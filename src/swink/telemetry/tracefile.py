@@ -18,7 +18,7 @@ import msgspec
 
 from swink.errors import MisuseError
 from swink.messages.codec import plain
-from swink.system.filelock import private
+from swink.system.files import open_private
 from swink.system.threads import Serial
 from swink.telemetry.conventions import TOKEN_TYPE, TOKENS, Attributes, Kind
 from swink.telemetry.recorder import Measurement
@@ -59,7 +59,7 @@ class TraceFile:
         self.content = content
         self._path = Path(path)
         try:
-            file = open(self._path, "wb", opener=private)  # noqa: SIM115 - closed by close()
+            file = open(self._path, "wb", opener=open_private)  # noqa: SIM115 - closed by close()
             self._file: BinaryIO | None = file
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)

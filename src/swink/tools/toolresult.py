@@ -10,6 +10,7 @@ from swink.errors import AgentError
 from swink.messages import Extension, Media, Text, ToolResult
 from swink.messages.jsondata import decode, encode, refuse
 from swink.messages.pruning import CUT, with_full_text
+from swink.system.shorten import clip_middle
 
 _RESULT_BLOCKS = Text | Media | Extension
 
@@ -73,8 +74,8 @@ def cut_result(result: ToolResult, limit: int) -> ToolResult:
     text = result.text
     if len(text) <= limit:
         return result
-    head, tail = text[: limit - limit // 2], text[len(text) - limit // 2 :]
-    shown = f"{head}\n[… {len(text) - limit} {CUT.format(len(text))}\n{tail}"
+    mark = f"\n[… {len(text) - limit} {CUT.format(len(text))}\n"
+    shown = clip_middle(text, limit - limit // 2, limit // 2, mark)
     others = tuple(block for block in result.content if not isinstance(block, Text))
     return ToolResult((Text(shown), *others), with_full_text(result.details, text), result.is_error)
 

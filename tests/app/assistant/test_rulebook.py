@@ -8,7 +8,7 @@ import pytest
 
 from swink.app.assistant.rulebook import RuleBook, RulesNotSaved
 from swink.app.assistant.rules import CallRule, JudgedCall, parse_rule
-from swink.models.keys.store import KeyStoreError
+from swink.system.places import NoHome
 
 GIT = parse_rule("bash(git status *)")
 TESTS = parse_rule("bash(make test)")
@@ -137,7 +137,7 @@ async def test_without_a_place_for_settings_there_are_no_rules_and_calls_are_ask
     monkeypatch: pytest.MonkeyPatch,
 ):
     def nowhere() -> Path:
-        raise KeyStoreError("no home")
+        raise NoHome("no home")
 
     monkeypatch.setattr("swink.app.assistant.rulebook.config_dir", nowhere)
     rules = RuleBook("/p/one")

@@ -115,6 +115,7 @@ def test_a_list_that_cannot_be_stored_leaves_nothing_behind(tmp_path: Path):
 def test_without_a_home_an_update_says_what_to_set(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", "")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     with pytest.raises(UpdateFailed, match="set HOME or XDG_DATA_HOME"):
         call("models", "update")
 

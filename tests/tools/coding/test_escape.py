@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from ordinary import NOBODY, as_ordinary, ordinary_python
 
 from swink.tools.coding import bubblewrap
+from swink.tools.coding.mounts import build_mounts
 from swink.tools.coding.process import Limits, run
 from swink.tools.coding.sandbox import Sandbox, SandboxUnavailable
-from swink.tools.coding.view import build_view
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 
@@ -341,10 +341,10 @@ def test_the_view_shows_no_home_and_no_secret(tmp_path: Path, monkeypatch: pytes
     (home / "lib").mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", f"{home}/bin:{home}/project/bin:/usr/bin:relative")
-    view = build_view(tmp_path, readable=[home / "Documents", "/", home])
+    view = build_mounts(tmp_path, readable=[home / "Documents", "/", home])
     outside = [path for path in view.readable if path.startswith(str(home))]
     assert outside == []  # all of it lies in the workspace already
-    view = build_view(home / "Documents", readable=["/", home])
+    view = build_mounts(home / "Documents", readable=["/", home])
     assert "/" not in view.readable
     assert str(home) not in view.readable
     assert {str(home / "bin"), str(home / ".cargo"), str(home / "project/bin")} <= set(view.readable)

@@ -12,8 +12,8 @@ from tests.counts import cell_of_more
 from swink.tools import Tool, Workspace
 from swink.tools.coding.bash import bash_tools
 from swink.tools.coding.homes import list_writable
+from swink.tools.coding.mounts import build_mounts
 from swink.tools.coding.sandbox import Sandbox
-from swink.tools.coding.view import build_view
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 backends = pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
@@ -230,7 +230,7 @@ def test_a_home_with_very_many_entries_can_be_worked_in(tmp_path: Path, monkeypa
         (tmp_path / f"{number}.txt").touch()
     (tmp_path / "zz").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
-    writable = list_writable(build_view(tmp_path))
+    writable = list_writable(build_mounts(tmp_path))
     assert len(writable) <= 200
     assert str(tmp_path / "zz") in writable
 
@@ -238,4 +238,4 @@ def test_a_home_with_very_many_entries_can_be_worked_in(tmp_path: Path, monkeypa
 def test_the_root_of_the_file_system_is_nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/")
     list_in_passwd(monkeypatch, Path("/"), own=True)
-    assert list_writable(build_view(tmp_path)) == (str(tmp_path),)
+    assert list_writable(build_mounts(tmp_path)) == (str(tmp_path),)

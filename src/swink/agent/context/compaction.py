@@ -46,6 +46,7 @@ from swink.messages.redact import describe_error
 from swink.messages.tokens import estimate_tokens, text_size
 from swink.models import catalog
 from swink.stream import LlmContext
+from swink.system.shorten import clip_middle
 
 SUMMARY = "context_summary"
 """The kind of the custom message that keeps a summary."""
@@ -267,4 +268,4 @@ def _clipped(message: Message) -> str:
             case _:
                 pass
     text = "\n".join(parts)
-    return text if len(text) <= _CLIP else f"{text[: _CLIP * 2 // 3]} […] {text[-_CLIP // 3 :]}"
+    return clip_middle(text, _CLIP * 2 // 3, _CLIP // 3, " […] ")

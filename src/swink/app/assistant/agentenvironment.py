@@ -31,8 +31,8 @@ from swink.memory.jsonl import sessions_dir
 from swink.memory.session import Session
 from swink.messages import Message, ModelSpec
 from swink.models.catalog import with_limits
-from swink.models.keys.store import config_dir
 from swink.stream import StreamFn, StreamOptions
+from swink.system.places import config_dir
 from swink.system.threads import in_thread
 from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool

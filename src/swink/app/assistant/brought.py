@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from swink.app.assistant.serverprograms import TooManyPrograms, command_line, named_files
 from swink.messages.redact import redact_text
 from swink.messages.redact.shown import escape_invisible
+from swink.system.shorten import clip_list
 
 SERVERS = ".mcp.json"
 SCRIPTS = ".swink//tools"
@@ -181,8 +182,7 @@ def describe_changes(before: Mapping[str, str], now: Brought) -> tuple[str, ...]
         for name in sorted({*before, *digests})
         if before.get(name) != digests.get(name)
     ]
-    more = len(lines) - _MOST_LINES
-    return (*lines[:_MOST_LINES], f"and {more} more") if more > 0 else tuple(lines)
+    return tuple(clip_list(lines, _MOST_LINES))
 
 
 def _label(name: str, now: Brought) -> str:

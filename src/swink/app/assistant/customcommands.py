@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from swink.app.assistant.brought import COMMANDS, Brought
-from swink.models.keys.store import config_dir
+from swink.system.places import config_dir
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 _SLOT = re.compile(r"\$(?:ARGUMENTS|([1-9]))")

@@ -9,6 +9,7 @@ from swink.memory.backend import Stored
 from swink.memory.exports import EXPORT_FORMATS, ExportFormat, export
 from swink.memory.session import Session
 from swink.messages.records import Record
+from swink.system.files import write_whole
 
 Source = Stored | Session | Sequence[Record]
 
@@ -37,16 +38,10 @@ def export_to(path: str | Path, source: Source, format: str | None = None) -> Pa
 
 def write_file(path: Path, text: str) -> None:
     """The file, whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():  # a device or a pipe
             path.write_text(text, "utf-8", newline="\n")
-            return
-        try:
-            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(text.encode("utf-8", "replace"))
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        else:
+            write_whole(path, text.encode("utf-8", "replace"))
     except OSError as error:
         raise SessionError(f"{path} cannot be written: {error.strerror or error}") from error

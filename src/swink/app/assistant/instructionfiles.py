@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.models.keys.store import config_dir
+from swink.system.places import config_dir
 
 NAME = "AGENTS.md"
 MOST_CHARACTERS = 32_000

@@ -36,7 +36,7 @@ from swink.app.assistant.previews import DELETE, FILE_TOOLS, file_state, leads_t
 from swink.app.assistant.rulebook import SCOPES, RuleBook, RulesNotSaved, SavedRule
 from swink.app.assistant.rules import BASH, CallRule, JudgedCall, is_exact, is_writable
 from swink.app.assistant.toolcalls import SessionTrust, format_request, tool_of, trust_of
-from swink.models.keys.store import KeyStoreError
+from swink.system.places import NoHome
 from swink.system.targets import Target
 from swink.system.threads import in_thread
 from swink.tools import InvalidArguments, Tool
@@ -306,7 +306,7 @@ class Permissions:
     async def _save(self, rules: tuple[CallRule, ...], scope: Any) -> None:
         try:
             await in_thread(self.rules.add, rules, scope)
-        except (RulesNotSaved, KeyStoreError) as error:
+        except (RulesNotSaved, NoHome) as error:
             self.tell(f"{error}; the call is allowed this time")
 
     def _decision(

@@ -14,6 +14,7 @@ from swink.app.assistant.previews import EDIT, Preview
 from swink.app.assistant.toolcalls import tool_of
 from swink.events.transcript.diffs import Hunk
 from swink.messages.redact import MARK
+from swink.system.shorten import clip_end
 from swink.tools import ToolError
 from swink.tools.coding.edits import Edit, apply_edits
 from swink.tools.schema import Shape
@@ -211,7 +212,7 @@ def _as_text(hunk: Hunk) -> str:
 
 
 def _quote(text: str) -> str:
-    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}\n… ({len(text) - _QUOTED:,} characters more)"
+    return clip_end(text, _QUOTED, f"\n… ({len(text) - _QUOTED:,} characters more)")
 
 
 def _count_marks(value: Any) -> int:

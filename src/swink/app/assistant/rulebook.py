@@ -21,8 +21,9 @@ from msgspec import Struct
 
 from swink.app.assistant.rules import CallRule, JudgedCall, allowed_by, denied_by, doubt_about, parse_rule
 from swink.errors import AgentError, MisuseError
-from swink.models.keys.store import KeyStoreError, config_dir
 from swink.system.filelock import alone
+from swink.system.files import remove_leftovers, write_whole
+from swink.system.places import NoHome, config_dir
 
 Scope = Literal["project", "user"]
 SCOPES: dict[Scope, str] = {"project": "this project", "user": "everywhere"}
@@ -136,8 +137,8 @@ class RuleBook:
                 for saved in rules:
                     section = uses.setdefault(self._section(saved.scope), {})
                     section[saved.rule.line] = (section.get(saved.rule.line, (0, 0.0))[0] + 1, self._clock())
-                _save(path, msgspec.json.encode(uses))
-        except (OSError, KeyStoreError, UnicodeEncodeError):
+                _write(path, msgspec.json.encode(uses))
+        except (OSError, NoHome, UnicodeEncodeError):
             pass
 
     @property
@@ -153,7 +154,7 @@ class RuleBook:
     def _read(self) -> None:
         try:
             version = _version(self.path)
-        except KeyStoreError as error:  # there is no place for settings: there are no rules
+        except NoHome as error:  # there is no place for settings: there are no rules
             self._rules, self._problems = (), (str(error),)
             return
         if version != self._version:
@@ -182,7 +183,7 @@ class RuleBook:
                 before = _load_lines(path)
                 after = change(before)
                 if after != before:
-                    _save(path, "".join(f"{line}\n" for line in after).encode())
+                    _write(path, "".join(f"{line}\n" for line in after).encode())
         except _Unusable as error:
             raise RulesNotSaved(f"{error}; nothing was changed") from error
         except OSError as error:
@@ -280,19 +281,9 @@ def _load_uses(path: Path) -> _Uses:
         return {}  # only counts: they begin again
 
 
-def _save(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, readable by nobody else from its first byte on."""
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)  # left by a process that was killed while it wrote
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+def _write(path: Path, data: bytes) -> None:
+    remove_leftovers(path)  # the caller holds the lock
+    write_whole(path, data)
 
 
 def _version(path: Path) -> _Version:

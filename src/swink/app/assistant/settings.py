@@ -18,7 +18,6 @@ A name or a value that means nothing is reported with its line; the rest applies
 
 import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -30,8 +29,9 @@ from msgspec import Meta, Struct
 
 from swink.app.assistant.approvalmodes import APPROVAL_WORDS, ApprovalWord, parse_approval
 from swink.errors import MisuseError
-from swink.models.keys.store import config_dir
 from swink.system.filelock import alone
+from swink.system.files import write_whole
+from swink.system.places import config_dir
 
 _Count = Annotated[int, Meta(ge=0)]
 
@@ -126,24 +126,10 @@ def change_setting(name: str, value: str | bool | int) -> Path:
         with alone(path.with_name(f"{path.name}.lock")):
             text = path.read_text("utf-8") if path.exists() else ""
             tomllib.loads(changed := _with_line(text, name, written))
-            save_whole(path, changed.encode())
+            write_whole(path, changed.encode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise MisuseError(f"{path} could not be changed: {error}; write {written} into it") from error
     return path
-
-
-def save_whole(path: Path, data: bytes) -> None:
-    """Write a file of the user's whole or not at all; nobody else may read it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def line_of(text: str, name: str) -> int:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from swink.agent.policy import ApprovalRequest
 from swink.messages.redact.shown import show_arguments
 from swink.stream import ToolSpec
+from swink.system.shorten import clip
 from swink.tools import InvalidArguments, Tool
 
 _SUMMARY = 200
@@ -31,8 +32,7 @@ def format_request(request: ApprovalRequest) -> str:
     for key, value in request.shown.items():
         clipped = value[:_SUMMARY] if isinstance(value, str) else value
         pieces.append(f"{key}={json_line(clipped)[:_SUMMARY]}")
-    text = f"{request.name}({', '.join(pieces)})"
-    return text if len(text) <= _SUMMARY else f"{text[: _SUMMARY - 1]}…"
+    return clip(f"{request.name}({', '.join(pieces)})", _SUMMARY)
 
 
 def tool_of(request: ApprovalRequest) -> ToolSpec | None:

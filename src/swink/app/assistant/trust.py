@@ -22,10 +22,11 @@ from msgspec.structs import replace
 
 from swink.app.assistant.brought import BROUGHT_ALONG as BROUGHT_ALONG
 from swink.app.assistant.brought import Brought, describe_changes, read_brought
-from swink.app.assistant.settings import save_whole
 from swink.errors import AgentError
-from swink.models.keys.store import config_dir
 from swink.system.filelock import alone
+from swink.system.files import write_whole
+from swink.system.places import config_dir
+from swink.system.shorten import clip_list
 
 Standing = Literal["trusted", "refused", "unasked", "changed", "never"]
 """What is known about a project; `changed` is one that is trusted, but not with all that it brings along now,
@@ -96,10 +97,9 @@ class Trust(Struct, frozen=True):
             case "refused":
                 return f"{self.project} is not trusted: {READ_WHEN_TRUSTED} are not read (/trust asks again)"
             case "changed":
-                more = len(self.changes) - _MOST_TOLD
-                told = [*self.changes[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
+                told = "; ".join(clip_list(self.changes, _MOST_TOLD))
                 return (
-                    f"{self.project} brings along what you have not allowed yet ({'; '.join(told)}), so "
+                    f"{self.project} brings along what you have not allowed yet ({told}), so "
                     f"{READ_WHEN_TRUSTED} are not read; to allow it, run swink in that folder on a terminal"
                 )
             case "never":
@@ -218,6 +218,6 @@ def _change(project: Path, decide: Callable[[_Entry | None], _Entry | None]) -> 
             entry = decide(entries.pop(str(project), None))
             if entry is not None:
                 entries[str(project)] = entry
-            save_whole(path, msgspec.json.format(msgspec.json.encode(entries)))
+            write_whole(path, msgspec.json.format(msgspec.json.encode(entries)))
     except (OSError, UnicodeEncodeError) as error:
         raise TrustError(f"the answer could not be remembered: {path}: {error}") from error

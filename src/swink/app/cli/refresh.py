@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
 
 import msgspec
 
@@ -23,6 +22,7 @@ from swink.models.data.convert import make_listing
 from swink.models.data.copies import BUILT_IN, check, is_newer, read, user_file
 from swink.models.data.listing import Listing
 from swink.models.data.source import LARGEST, MEMBER, PACKAGE, DataError
+from swink.system.files import write_whole
 from swink.system.interrupts import raise_interrupts
 from swink.system.programs import environment, python_module
 
@@ -117,18 +117,10 @@ def parse(made: bytes) -> Listing:
 
 def save(path: Path, made: bytes) -> None:
     """Put the list in its place, as a whole."""
-    part = path.with_name(f".{path.name}.{token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("xb") as file:
-            file.write(made)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        write_whole(path, made, private=False, make_parents=True)
     except OSError as error:
         raise UpdateFailed(f"the list cannot be stored: {error}; nothing has changed") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _describe(listing: Listing) -> str:

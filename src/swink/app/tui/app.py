@@ -5,6 +5,7 @@ times a second. Neither knows the other.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -21,7 +22,7 @@ from swink.app.tui.approval import ApprovalPanel, AskingPanel, FormPanel, KeyGua
 from swink.app.tui.commands.commandapp import CommandApp
 from swink.app.tui.commands.sessioncommands import take_up
 from swink.app.tui.conversationdriver import ConversationDriver
-from swink.app.tui.editor import Editor, EditorPane, Submitted, TakeBack, said_text, state_dir
+from swink.app.tui.editor import Editor, EditorPane, Submitted, TakeBack, said_text
 from swink.app.tui.firststeps import apply_settings, begin_work, first_look, welcome
 from swink.app.tui.keys import KEYS
 from swink.app.tui.look import LOOKS, theme, theme_name
@@ -36,6 +37,7 @@ from swink.events.transcript import Block, ReplyBlock
 from swink.messages.modelspec import THINKING_LEVELS
 from swink.messages.redact import redact_text
 from swink.system.oneline import strip_controls
+from swink.system.places import NoHome, state_dir
 
 _KEY_ACTIONS = {key.binding().action.partition("(")[0] for key in KEYS}
 _EVERYWHERE = {"interrupt", "leave", "suspend", "release_mouse", "command_palette"}
@@ -88,7 +90,7 @@ class SwinkApp(ConversationActions, CommandApp):
         yield FormPanel(self.permissions.forms, guard=KeyGuard(self.driver.clock))
         yield EditorPane(
             None if self.workshop is None else self.workshop.directory,
-            state=None if self.guard is None else state_dir(),  # nothing is kept where there is no terminal
+            state=None if self.guard is None else _state_dir(),  # nothing is kept where there is no terminal
             commands=self.command_words,
         )
         yield StatusBar()
@@ -271,3 +273,11 @@ def farewell(blocks: Sequence[Block], resume: str | None, *, is_saved: bool = Tr
     said = [*(["…"] if is_cut else []), *lines[-LAST_LINES:]]
     told = [*([] if is_saved else [UNSAVED]), *([f"To go on: {resume}"] if resume else [])]
     return [*said, *([""] if said and told else []), *told]
+
+
+def _state_dir() -> Path | None:
+    """Where the editor keeps history and drafts; a user without a home has none."""
+    try:
+        return state_dir()
+    except NoHome:
+        return None

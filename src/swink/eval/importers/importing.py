@@ -16,7 +16,7 @@ from swink.eval.importers.gsm8k import read_gsm8k
 from swink.eval.importers.ifeval import read_ifeval
 from swink.eval.importers.rows import BadRows
 from swink.eval.importers.tau import read_tau
-from swink.eval.resultfile import write_whole
+from swink.system.files import write_whole
 
 Importer = Callable[[Path], Iterator[Case | BadRows]]
 MOST_PROBLEMS = 50
@@ -66,7 +66,8 @@ def import_cases(format: str, path: str | Path, limit: int | None = None) -> Sui
 def write_cases(suite: Suite, path: str | Path) -> None:
     """Write a suite as a case file in JSON, which `load_suite` and `swink eval run` take."""
     data = {**_given(suite), "cases": [_given(case) for case in suite.cases]}
-    write_whole(Path(path), msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n")
+    text = msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n"
+    write_whole(path, text, make_parents=True)
 
 
 def _given(value: Struct) -> dict[str, Any]:

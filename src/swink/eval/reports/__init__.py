@@ -17,8 +17,8 @@ from swink.eval.reports.junit import write_junit
 from swink.eval.reports.markdownreport import write_markdown
 from swink.eval.reports.outcomes import CaseOutcome, outcomes_of
 from swink.eval.result import CaseResult, Manifest, RunSummary
-from swink.eval.resultfile import write_whole
 from swink.messages.jsondata import encode
+from swink.system.files import write_whole
 
 
 def write_reports(
@@ -41,7 +41,7 @@ def write_reports(
         "report.html": write_page(summary, outcomes, results, manifest, comparison),
     }
     for name, text in written.items():
-        write_whole(directory / name, text.encode("utf-8", "replace"))
+        write_whole(directory / name, text.encode("utf-8", "replace"), make_parents=True)
 
 
 def _compared(

@@ -11,6 +11,7 @@ from swink.eval.result import Manifest, RunSummary
 from swink.memory.exports.facts import date_of
 from swink.memory.exports.markdown import fence
 from swink.messages.redact import redact_text
+from swink.system.shorten import clip_end
 
 _MOST_BAD = 100
 _MOST = 500
@@ -107,8 +108,7 @@ def _bad(outcomes: Sequence[CaseOutcome]) -> Iterator[str]:
         )
         id = html.escape(_one_line(outcome.id), quote=False)
         summary = f"{_MARKS[outcome.state]} <code>{id}</code>{name}{attempts}"
-        whys = "\n".join(outcome.whys)
-        cut = whys if len(whys) <= _LONGEST else f"{whys[:_LONGEST]}… (the rest is in results.jsonl)"
+        cut = clip_end("\n".join(outcome.whys), _LONGEST, "… (the rest is in results.jsonl)")
         yield f"<details>\n<summary>{summary}</summary>\n\n{fence(cut, 'text')}</details>\n\n"
     if len(outcomes) > _MOST_BAD:
         yield f"And {len(outcomes) - _MOST_BAD:,} more: see report.html.\n\n"

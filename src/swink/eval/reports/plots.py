@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from swink.eval.reports.figures import percent
 from swink.eval.statistics import Interval
+from swink.system.shorten import clip
 
 WIDTH = 480
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 14, 12, 40
@@ -59,10 +60,9 @@ def rates(rows: Sequence[TagRate], total: float) -> str:
         low, high = row.interval
         told = f"{row.name}: {percent(row.rate)} of {row.cases:,} cases, {percent(low)} to {percent(high)}"
         told += f"; before {percent(row.before)}" if row.before is not None else ""
-        name = row.name if len(row.name) <= 19 else f"{row.name[:18]}…"
         marks = [
             f'<rect class="hit" x="0" y="{y - _DOT_ROW / 2:g}" width="{WIDTH}" height="{_DOT_ROW}"/>',
-            _text(left - 10, y + 4, name, "end", "name"),
+            _text(left - 10, y + 4, clip(row.name, 19), "end", "name"),
             _line("whisker", at(low), y, at(high), y),
         ]
         if row.before is not None:

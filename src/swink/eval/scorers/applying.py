@@ -25,6 +25,7 @@ from swink.messages.jsondata import clean
 from swink.messages.redact import describe_error, redact_text
 from swink.stream import StreamFn
 from swink.system.aio import is_async, resolve
+from swink.system.shorten import clip
 from swink.system.threads import in_thread
 
 TIMEOUT = 600.0
@@ -197,8 +198,7 @@ def _brief(value: Any) -> str:
 
 def _shown(text: Any, limit: int = 2_000) -> str:
     """A text of a scorer or judge as it is kept: short, without secrets."""
-    text = redact_text(clean(str(text)[: 4 * limit]))  # a secret that is cut there is not shown
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return clip(redact_text(clean(str(text)[: 4 * limit])), limit)  # a secret that is cut there is not shown
 
 
 def _numbered(metrics: Sequence[Metric]) -> tuple[Metric, ...]:

@@ -16,6 +16,7 @@ from swink.messages import (
 )
 from swink.messages.jsondata import encode
 from swink.messages.redact import redact_text
+from swink.system.shorten import clip_middle
 
 MOST_OF_MESSAGE = 8_000
 MOST_OF_ALL = 120_000
@@ -95,7 +96,6 @@ def _expected(case: Case) -> Iterator[str]:
 
 
 def _cut(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
     half = limit // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+    mark = f"\n[… {len(text) - 2 * half:,} characters left out …]\n"
+    return clip_middle(text, half, half, mark, most=limit)

@@ -12,6 +12,7 @@ from swink.eval.scorers.responses import problems_with, score_of
 from swink.eval.scorers.values import equal
 from swink.eval.trajectory import Trajectory
 from swink.messages.jsondata import encode
+from swink.system.shorten import clip_end
 from swink.system.threads import in_thread
 
 
@@ -73,7 +74,7 @@ async def _file_problem(
         return (
             None
             if found.strip() == wanted.strip()
-            else f"{path} does not hold what it should: {_excerpt(found)}"
+            else f"{path} does not hold what it should: {clip_end(found, 200)!r}"
         )
     wrong = [problem for problem in await problems_with(found, wanted) if problem is not None]
     return f"{path} {'; '.join(wrong)}" if wrong else None
@@ -82,12 +83,8 @@ async def _file_problem(
 def _state_problem(key: str, wanted: Any, state: dict[str, Any]) -> str | None:
     if key not in state:
         return f"the state has no {key!r}"
-    shown = _excerpt(encode(state[key]).decode())
+    shown = repr(clip_end(encode(state[key]).decode(), 200))
     return None if equal(wanted, state[key]) else f"{key!r} of the state is {shown}"
-
-
-def _excerpt(text: str) -> str:
-    return repr(text if len(text) <= 200 else f"{text[:200]}…")
 
 
 def _limit_problem(what: str, limit: float, spent: float | None, unit: str) -> str | None:

@@ -14,6 +14,7 @@ from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import NoJson, equal, likeness, read_json
 from swink.eval.trajectory import Trajectory
 from swink.messages.jsondata import decode, encode
+from swink.system.shorten import clip_end
 from swink.system.threads import in_thread
 from swink.tools.schema import Shape
 
@@ -174,4 +175,4 @@ def against(wanted: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return repr(text if len(text) <= 300 else f"{text[:300]}…")
+    return repr(clip_end(text, 300))

@@ -9,6 +9,7 @@ from msgspec import Struct
 from swink.events.transcript import Block, PromptBlock, ReplyBlock, ToolBlock, Totals
 from swink.memory.meta import SessionMeta, title_of
 from swink.messages.modelspec import format_dollars
+from swink.system.shorten import clip
 
 _TELLING = ("path", "file_path", "command", "pattern", "query", "url", "task", "name")
 """Arguments that tell best what a call is about, the best first."""
@@ -77,8 +78,7 @@ def gist_of(call: ToolBlock) -> str:
     arguments: Mapping[str, Any] = call.arguments
     texts = [arguments.get(name) for name in _TELLING] + list(arguments.values())
     text = next((text for text in texts if isinstance(text, str) and text.strip()), "")
-    line = " ".join(text[: 4 * _GIST].split())
-    return line if len(line) <= _GIST else line[: _GIST - 1] + "…"
+    return clip(" ".join(text[: 4 * _GIST].split()), _GIST)
 
 
 NAMES = {"swink.summary": "Summary of earlier messages"}

@@ -1,8 +1,6 @@
 """Which list of models is used: the one that came with swink, or a later one that the user has fetched."""
 
 import logging
-import os
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import msgspec
 from msgspec import DecodeError
 
 from swink.models.data.listing import FORMAT, Entry, Listing, Table, spellings
+from swink.system.places import NoHome, data_dir
 
 log = logging.getLogger("swink.catalog")
 BUILT_IN = Path(__file__).with_name("models.json")
@@ -108,14 +107,6 @@ def is_newer(listing: Listing, other: Listing) -> bool:
 def user_file() -> Path | None:
     """Where the user's list is kept, whether or not there is one; None without a home."""
     try:
-        if chosen := os.environ.get("XDG_DATA_HOME"):
-            return Path(chosen).expanduser() / "swink" / "models.json"
-        if os.environ.get("HOME") == "":
-            return None
-        if sys.platform == "win32":
-            chosen = os.environ.get("LOCALAPPDATA")
-            return (Path(chosen) if chosen else Path.home() / "AppData" / "Local") / "swink" / "models.json"
-        data = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
-        return Path.home() / data / "swink" / "models.json"
-    except RuntimeError:
+        return data_dir() / "models.json"
+    except NoHome:
         return None

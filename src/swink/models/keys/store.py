@@ -7,7 +7,6 @@ The file also lists the keys that the keychain has, so that it is not opened for
 
 import logging
 import os
-import sys
 import time
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,6 +19,8 @@ from msgspec import Struct
 from swink.errors import AgentError
 from swink.models.keys.keychain import KeychainFailed, open_keychain
 from swink.system.filelock import alone
+from swink.system.files import remove_leftovers, write_whole
+from swink.system.places import NoHome, config_dir
 
 KeyPlace = Literal["keychain", "file"]
 
@@ -66,23 +67,12 @@ class _Login(Struct, frozen=True):
         return []
 
 
-def config_dir() -> Path:
-    """Where settings and keys are kept: XDG_CONFIG_HOME, else the platform's place for them."""
-    try:
-        if chosen := os.environ.get("XDG_CONFIG_HOME"):
-            return Path(chosen).expanduser() / "swink"
-        if sys.platform == "darwin":
-            return Path.home() / "Library" / "Application Support" / "swink"
-        if sys.platform == "win32" and (chosen := os.environ.get("APPDATA")):
-            return Path(chosen) / "swink"
-        return Path.home() / ".config" / "swink"
-    except RuntimeError as error:
-        raise KeyStoreError(f"{error} set HOME or XDG_CONFIG_HOME") from error
-
-
 def keys_file() -> Path:
     """Where keys are listed, and kept if there is no keychain."""
-    return config_dir() / "keys.json"
+    try:
+        return config_dir() / "keys.json"
+    except NoHome as error:
+        raise KeyStoreError(str(error)) from error
 
 
 def key_places() -> dict[str, KeyPlace]:
@@ -272,23 +262,11 @@ def _change(provider: str, entry: _Entry | None) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone(path.with_name(f"{path.name}.lock")):
             entries = {name: kept for name, kept in _load().items() if name != provider}
-            _save(path, entries if entry is None else {**entries, provider: entry})
+            if entry is not None:
+                entries[provider] = entry
+            remove_leftovers(path)
+            write_whole(path, msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
     except OSError as error:
         raise KeyStoreError(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
     finally:
         _recent = None
-
-
-def _save(path: Path, entries: dict[str, _Entry]) -> None:
-    """Write the file whole or not at all, readable by nobody else from its first byte on."""
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)  # left by a command that was killed while it wrote
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from swink.messages.providertools import (
     WebSearch,
 )
 from swink.messages.redact import hold
+from swink.system.shorten import clip
 
 CONTAINER = "container"
 """The type under which a reply keeps the container that its code ran in; it is no content of the API's."""
@@ -88,8 +89,7 @@ def describe(block: Mapping[str, Any]) -> str:
             text = _words(type.removesuffix("_tool_result"))
         case _:
             text = "anthropic"
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
+    return clip(" ".join(text.split()), _SHOWN)
 
 
 def _words(name: str) -> str:

@@ -24,7 +24,8 @@ from swink.messages.providertools import McpConnector
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 from swink.stream.urls import is_secret_header
 from swink.stream.wrappers.scrub import as_sent, scrub, scrub_events, scrub_messages
-from swink.system.filelock import locked, private
+from swink.system.filelock import locked
+from swink.system.files import open_private
 
 logger = logging.getLogger("swink.wrappers")
 
@@ -172,7 +173,7 @@ class Cassette:
 
     def _append(self, line: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a+b", buffering=0, opener=private) as file, locked(file):
+        with open(self.path, "a+b", buffering=0, opener=open_private) as file, locked(file):
             end = file.seek(0, os.SEEK_END)
             if end and file.seek(end - 1) >= 0 and file.read(1) != b"\n":
                 line = b"\n" + line  # the writer before did not finish its line

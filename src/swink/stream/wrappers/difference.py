@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
+from swink.system.shorten import clip_end, clip_list
+
 _PARTS = ("model", "system_prompt", "tools", "hosted", "output", "options")
 _MOST_LINES = 40
 _LONGEST_LINE = 300
@@ -20,9 +22,9 @@ def first_difference(asked: Request, recorded: Sequence[Request]) -> str:
     where, before, now = _first(nearest, asked)
     of = f"recording {number + 1} of {len(recorded)}"
     lines = difflib.unified_diff(_lines(before), _lines(now), "recorded", "asked", n=1, lineterm="")
-    shown = [line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…" for line in lines]
-    if len(shown) > _MOST_LINES:
-        shown = [*shown[:_MOST_LINES], f"… {len(shown) - _MOST_LINES} more lines differ"]
+    shown = clip_list(
+        [clip_end(line, _LONGEST_LINE) for line in lines], _MOST_LINES, "… {} more lines differ"
+    )
     return f"this request was not recorded; it first differs from {of} in {where}:\n" + "\n".join(shown)
 
 

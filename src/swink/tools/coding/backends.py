@@ -3,6 +3,7 @@
 Each is tried once per program: in a scratch workspace, a command writes a file inside and tries one outside.
 """
 
+import logging
 import os
 import shutil
 import sys
@@ -16,11 +17,12 @@ from swink.system.programs import find_program, passed_over
 from swink.tools.coding import bubblewrap, landlock, seccomp
 from swink.tools.coding.credentials import Readable
 from swink.tools.coding.environment import build_environment
-from swink.tools.coding.logs import log
 from swink.tools.coding.process import CannotStart, Launch, Limits, find_shell, run
 from swink.tools.coding.runtime import REMEDY, find_trouble, list_runtime
-from swink.tools.coding.scene import Scene, survey_scene
+from swink.tools.coding.sandboxplan import SandboxPlan, plan_sandbox
 from swink.tools.coding.survey import Survey
+
+log = logging.getLogger("swink.tools")
 
 Backend = Literal["none", "bubblewrap", "landlock"]
 
@@ -41,18 +43,18 @@ class Verdict(Struct, frozen=True):
 _verdicts: dict[tuple[object, ...], Verdict] = {}
 
 
-def confine(plain: Launch, scene: Scene, private: str, verdict: Verdict, *, network: bool) -> Launch:
+def confine(plain: Launch, plan: SandboxPlan, private: str, verdict: Verdict, *, network: bool) -> Launch:
     """A launch with the user's rights as a launch in a sandbox; `private` holds its temp files and home."""
     if verdict.backend == "landlock":
-        return landlock.confine(plain, scene, private, network=network)
-    return bubblewrap.confine(plain, scene, private, network=network, disable_userns=verdict.disable_userns)
+        return landlock.confine(plain, plan, private, network=network)
+    return bubblewrap.confine(plain, plan, private, network=network, disable_userns=verdict.disable_userns)
 
 
-async def judge(backend: Backend, scene: Scene, *, network: bool) -> Verdict:
+async def judge(backend: Backend, plan: SandboxPlan, *, network: bool) -> Verdict:
     """Whether a backend can be used for a workspace."""
     if sys.platform != "linux":
         return Verdict(backend, f"only on Linux, this is {sys.platform}")
-    if trouble := _trouble_with(backend, scene):
+    if trouble := _trouble_with(backend, plan):
         return Verdict(backend, trouble)
     key = (backend, network, os.getuid(), os.environ.get("PATH"))
     if key not in _verdicts:
@@ -68,19 +70,19 @@ def make_private_directory(path: str) -> str:
     return path
 
 
-def _trouble_with(backend: Backend, scene: Scene) -> str:
+def _trouble_with(backend: Backend, plan: SandboxPlan) -> str:
     """What keeps a backend from confining commands of this workspace; empty if nothing does."""
-    if scene.view.root == "/":
+    if plan.mounts.root == "/":
         return "the workspace is the whole file system"
-    if trouble := find_trouble(scene.view.root):
+    if trouble := find_trouble(plan.mounts.root):
         return trouble
-    if backend == "landlock" and (own := list_runtime(scene.view.root)):
+    if backend == "landlock" and (own := list_runtime(plan.mounts.root)):
         return f"Landlock cannot keep {own[0]} read-only, which swink itself runs from; {REMEDY}"
-    if backend == "landlock" and (inside := scene.view.hidden_in_root):
-        how = scene.how_to_allow(inside[0])
+    if backend == "landlock" and (inside := plan.mounts.hidden_in_root):
+        how = plan.how_to_allow(inside[0])
         return f"Landlock cannot hide {inside[0]}, which lies inside the workspace{how}"
-    if backend == "bubblewrap" and scene.mounts > MAX_MOUNTS:
-        how = scene.how_to_allow(*scene.view.credentials[:1])
+    if backend == "bubblewrap" and plan.mount_count > MAX_MOUNTS:
+        how = plan.how_to_allow(*plan.mounts.credentials[:1])
         return f"more than {MAX_MOUNTS} files to hide or protect in the workspace{how}"
     return ""
 
@@ -125,10 +127,8 @@ async def _try(verdict: Verdict, network: bool) -> str:
         root = Path(workspace)
         output = bytearray()
         try:
-            scene = survey_scene(root, Survey(workspace, Readable(root, ())))
-            status = await run(
-                confine(plain, scene, scratch.private, verdict, network=network), output.extend
-            )
+            plan = plan_sandbox(root, Survey(workspace, Readable(root, ())))
+            status = await run(confine(plain, plan, scratch.private, verdict, network=network), output.extend)
         except CannotStart as error:
             return str(error)
         if not scratch.is_intact():

@@ -59,11 +59,11 @@ class RunningCommands:
 
 def record_baseline(findings: Findings, kept: Sequence[str], root: str) -> Baseline:
     """The workspace as it is now; the supervisor reports paths that cannot be read."""
-    room = snapshot.Room()
+    budget = snapshot.ByteBudget()
     before: dict[str, Any] = {}
     for path in kept:
         with suppress(OSError):
-            before[path] = snapshot.read_at(root, path, room)
+            before[path] = snapshot.read_at(root, path, budget)
     return Baseline(findings, before)
 
 

@@ -15,9 +15,9 @@ from swink.tools.coding.background import Background, Job
 from swink.tools.coding.command import Completed, run_command
 from swink.tools.coding.homes import explain_home
 from swink.tools.coding.inspection import only_looks
-from swink.tools.coding.place import Place
 from swink.tools.coding.process import Limits, build_shell_argv
 from swink.tools.coding.sandbox import Sandbox
+from swink.tools.coding.shellcontext import ShellContext
 from swink.tools.coding.workspace import Workspace
 
 SECONDS = 120.0
@@ -46,21 +46,6 @@ _SANDBOXES = {
 }
 
 
-def _about(sandbox: Sandbox) -> str:
-    about = _about_level(sandbox)
-    home = explain_home(sandbox.root) if sandbox.level != "none" else ""
-    return f"{about} {home[0].upper()}{home[1:]}." if home else about
-
-
-def _about_level(sandbox: Sandbox) -> str:
-    if sandbox.net is None:
-        return _SANDBOXES[sandbox.level]
-    domains = ", ".join(sandbox.net) or "those that are approved"
-    return _SANDBOXES["workspace"].replace(
-        "there is no network", f"of the network only these domains, by HTTP and HTTPS: {domains}"
-    )
-
-
 def bash_tools(
     workspace: Workspace,
     sandbox: Sandbox,
@@ -76,20 +61,10 @@ def bash_tools(
     shell = _Shell(workspace, sandbox, limits, keep_directory, background)
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
-    def asks(arguments: dict[str, Any]) -> bool:
-        match arguments:
-            case {"command": str(command), "directory": str() | None as directory}:
-                return shell.asks(command, directory)
-            case {"command": str(command)} if "directory" not in arguments:
-                return shell.asks(command, None)
-            case _:
-                return True
-
-    about, rest = _about(sandbox), _NO_BACKGROUND if background is None else _BACKGROUND
     make = tool(
         name="bash",
-        description=_DESCRIPTION.format(sandbox=about, rest=rest),
-        requires_approval=asks,
+        description=_describe(sandbox, _NO_BACKGROUND if background is None else _BACKGROUND),
+        requires_approval=shell.asks,
         sequential=keep_directory,
     )
 
@@ -129,8 +104,24 @@ def bash_tools(
     return [make(bash_or_background), *background.tools()]
 
 
+def _describe(sandbox: Sandbox, rest: str) -> str:
+    about = _describe_level(sandbox)
+    if sandbox.level != "none" and (home := explain_home(sandbox.root)):
+        about = f"{about} {home[0].upper()}{home[1:]}."
+    return _DESCRIPTION.format(sandbox=about, rest=rest)
+
+
+def _describe_level(sandbox: Sandbox) -> str:
+    if sandbox.net is None:
+        return _SANDBOXES[sandbox.level]
+    domains = ", ".join(sandbox.net) or "those that are approved"
+    return _SANDBOXES["workspace"].replace(
+        "there is no network", f"of the network only these domains, by HTTP and HTTPS: {domains}"
+    )
+
+
 class _Shell:
-    """What the calls of one bash tool share: the place they run in."""
+    """What the calls of one bash tool share: the directory and the sandbox they run in."""
 
     def __init__(
         self,
@@ -148,8 +139,15 @@ class _Shell:
         self._directory = "."
         self._unasked: Counter[tuple[str, str | None]] = Counter()
 
-    def asks(self, command: str, directory: str | None) -> bool:
-        """Whether somebody has to be asked before a command runs."""
+    def asks(self, arguments: dict[str, Any]) -> bool:
+        """Whether a call needs approval: its command does more than look, or it is no valid call."""
+        match arguments:
+            case {"command": str(command)}:
+                directory = arguments.get("directory")
+            case _:
+                return True
+        if not isinstance(directory, str | None):
+            return True
         only_looks = self._only_looks(command, directory)
         self._unasked[command, directory] += only_looks
         return not only_looks
@@ -161,10 +159,10 @@ class _Shell:
         except ToolError:
             return False
         sandbox = self._sandbox
-        place = Place(
+        context = ShellContext(
             self._workspace, where, sandbox.environment(), sandbox.private, is_open=sandbox.level == "none"
         )
-        return os.path.basename(shell) == "bash" and place.trusts(shell) and only_looks(command, place)
+        return os.path.basename(shell) == "bash" and context.trusts(shell) and only_looks(command, context)
 
     async def run(
         self, command: str, ctx: ToolContext, timeout: float | None, directory: str | None

@@ -9,14 +9,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from swink.system.programs import find_program
+from swink.system.writable import is_beneath
 from swink.tools.coding import landlock, seccomp
 from swink.tools.coding.addresses import Network
 from swink.tools.coding.egress import DomainApproval, Egress
 from swink.tools.coding.environment import read_git_identity
 from swink.tools.coding.guarded import Guard
+from swink.tools.coding.mounts import SYSTEM, Mounts
 from swink.tools.coding.process import CannotStart, Launch, find_shell
-from swink.tools.coding.scene import Scene
-from swink.tools.coding.view import SYSTEM, View, is_beneath
+from swink.tools.coding.sandboxplan import SandboxPlan
 
 GUARDS = 2
 """Generations of bubblewrap's own processes above the command."""
@@ -37,20 +38,20 @@ _PROXY_VARIABLES = {
 }
 
 
-def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable_userns: bool) -> Launch:
+def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool, disable_userns: bool) -> Launch:
     """A launch with the user's rights as one in bubblewrap; `private` as in `build_arguments`."""
-    view = scene.view
+    mounts = plan.mounts
     options = build_arguments(
-        view, scene.guard, private, plain.cwd, network=network, disable_userns=disable_userns
+        mounts, plan.guard, private, plain.cwd, network=network, disable_userns=disable_userns
     )
     scoped = landlock.read_abi() >= landlock.MINIMUM_ABI
     families = [seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK]
     if not network or scoped:  # else abstract sockets of the whole machine would be in reach
         families.append(seccomp.AF_UNIX)
-    home = view.home if can_have_home(view) or view.home == view.root else "/tmp"
+    home = mounts.home if can_have_home(mounts) or mounts.home == mounts.root else "/tmp"
     # Where the workspace is the home, its caches are not for commands, so they have their own.
-    caches = {"XDG_CACHE_HOME": "/tmp/.cache"} if home == view.root else {}
-    env = {**read_git_identity(view.home), **plain.env, "TMPDIR": "/tmp", "HOME": home, **caches}
+    caches = {"XDG_CACHE_HOME": "/tmp/.cache"} if home == mounts.root else {}
+    env = {**read_git_identity(mounts.home), **plain.env, "TMPDIR": "/tmp", "HOME": home, **caches}
     inside = [name for name in env if _makes_the_linker_load(name)]
     set_inside = [word for name in inside for word in ("--setenv", name, env.pop(name))]
     return replace(
@@ -62,8 +63,8 @@ def confine(plain: Launch, scene: Scene, private: str, *, network: bool, disable
         landlock=landlock.build_scopes() if scoped else None,
         seccomp=seccomp.build_filter(families, namespaces=True),
         seccomp_fd=SECCOMP_FD,
-        reserved=tuple(list_reservations(view, scene.guard, private)),
-        watch=scene.watch(scene.guard.kept),
+        reserved=tuple(list_reservations(mounts, plan.guard, private)),
+        watch=plan.watch(plan.guard.kept),
     )
 
 
@@ -95,7 +96,7 @@ def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: 
 
 
 def build_arguments(
-    view: View, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True
+    mounts: Mounts, guard: Guard, private: str, cwd: str, *, network: bool, disable_userns: bool = True
 ) -> list[str]:
     """What goes between `bwrap` and the command.
 
@@ -108,18 +109,18 @@ def build_arguments(
         *(() if network else ("--unshare-net",)),
         *(("--disable-userns",) if disable_userns else ()),
         *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--seccomp", str(SECCOMP_FD)),
-        *_system(view),
+        *_system(mounts),
         # Root may write kernel settings such as core_pattern without any capability, and bubblewrap lets it.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
         *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
-        *_home(view, private),
-        *_bind("--ro-bind", [path for path in view.readable if not _in_system(path)]),
-        *_bind("--ro-bind", [view.root] if view.writable != (view.root,) else []),
-        *_bind("--bind", view.writable),
+        *_home(mounts, private),
+        *_bind("--ro-bind", [path for path in mounts.readable if not _in_system(path)]),
+        *_bind("--ro-bind", [mounts.root] if mounts.writable != (mounts.root,) else []),
+        *_bind("--bind", mounts.writable),
         *_bind("--bind", guard.steady),
         *_bind("--ro-bind", guard.read_only),
-        *_cover_secrets(view, private),
+        *_cover_secrets(mounts, private),
         *("--remount-ro", "/", "--chdir", cwd, "--"),
     ]
 
@@ -130,17 +131,17 @@ def _add_mounts(options: Sequence[str], forwarder: str, proxy: str) -> list[str]
     return [*options[:at], "--ro-bind", forwarder, FORWARDER, "--ro-bind", proxy, PROXY, *options[at:]]
 
 
-def can_have_home(view: View) -> bool:
+def can_have_home(mounts: Mounts) -> bool:
     """Whether the command may get a home of its own at the usual place."""
     return (
-        os.path.isdir(view.home)
-        and view.home != "/"
-        and not _in_system(view.home)
-        and not is_beneath(view.home, view.root)
+        os.path.isdir(mounts.home)
+        and mounts.home != "/"
+        and not _in_system(mounts.home)
+        and not is_beneath(mounts.home, mounts.root)
     )
 
 
-def _system(view: View) -> Iterator[str]:
+def _system(mounts: Mounts) -> Iterator[str]:
     for path in SYSTEM:
         if os.path.islink(path):
             yield from ("--symlink", os.readlink(path), path)
@@ -148,9 +149,9 @@ def _system(view: View) -> Iterator[str]:
             yield from ("--ro-bind", path, path)
 
 
-def _home(view: View, private: str) -> Iterator[str]:
-    if can_have_home(view):
-        yield from ("--bind", f"{private}/home", view.home)
+def _home(mounts: Mounts, private: str) -> Iterator[str]:
+    if can_have_home(mounts):
+        yield from ("--bind", f"{private}/home", mounts.home)
 
 
 def choose_cover(path: str, private: str) -> str:
@@ -158,11 +159,11 @@ def choose_cover(path: str, private: str) -> str:
     return f"{private}/{'nothing' if os.path.isdir(path) else 'unreadable'}"
 
 
-def list_reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[str, bytes | None, str]]:
+def list_reservations(mounts: Mounts, guard: Guard, private: str) -> Iterator[tuple[str, bytes | None, str]]:
     """The names that the supervisor reserves: those of the guard, and hidden ones that do not exist yet."""
     for path, content in guard.reserved:
         yield path, content, f"{private}/nothing" if content is None else ""
-    for path in view.hidden_in_root:
+    for path in mounts.hidden_in_root:
         if not os.path.lexists(path):
             while not os.path.isdir(os.path.dirname(path)):
                 path = os.path.dirname(path)
@@ -170,9 +171,9 @@ def list_reservations(view: View, guard: Guard, private: str) -> Iterator[tuple[
             yield path, b"" if is_file else None, f"{private}/{'unreadable' if is_file else 'nothing'}"
 
 
-def _cover_secrets(view: View, private: str) -> Iterator[str]:
-    shown = (view.root, *view.readable)
-    for path in view.hidden:
+def _cover_secrets(mounts: Mounts, private: str) -> Iterator[str]:
+    shown = (mounts.root, *mounts.readable)
+    for path in mounts.hidden:
         if any(is_beneath(path, top) for top in shown) and os.path.lexists(path):
             yield from ("--ro-bind", choose_cover(path, private), path)
 

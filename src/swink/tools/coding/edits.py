@@ -13,6 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from swink.system.shorten import clip
 from swink.tools import ToolError
 
 SHOWN = 5
@@ -196,7 +197,9 @@ class _Lines:
 
 def _explain_ambiguity(lines: _Lines, edit: Edit, places: Sequence[tuple[int, int]]) -> str:
     numbers = [lines.number(start) for start, _ in places]
-    shown = "\n".join(f"  line {number}: {_clip(lines.line(number).strip())}" for number in numbers[:SHOWN])
+    shown = "\n".join(
+        f"  line {number}: {clip(lines.line(number).strip(), 200)}" for number in numbers[:SHOWN]
+    )
     more = f"\n  and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
     return (
         f"{_quote(edit.old)} is there {len(places)} times:\n{shown}{more}\n"
@@ -255,13 +258,9 @@ def _count_following(lines: _Lines, number: int, wanted: Sequence[str]) -> float
 
 def _excerpt(lines: _Lines, number: int, height: int) -> str:
     last = min(number + min(height, 8) - 1, len(lines))
-    return "\n".join(f"  line {at}: {_clip(lines.line(at))}" for at in range(number, last + 1))
+    return "\n".join(f"  line {at}: {clip(lines.line(at), 200)}" for at in range(number, last + 1))
 
 
 def _quote(old: str) -> str:
     first = next((line.strip() for line in old.splitlines() if line.strip()), old)
-    return f"`{_clip(first, 80)}`" + (" …" if len(old.strip().splitlines()) > 1 else "")
-
-
-def _clip(line: str, length: int = 200) -> str:
-    return line if len(line) <= length else line[: length - 1] + "…"
+    return f"`{clip(first, 80)}`" + (" …" if len(old.strip().splitlines()) > 1 else "")

@@ -9,6 +9,7 @@ command.
 
 import asyncio
 import inspect
+import logging
 import os
 import re
 import socket
@@ -21,7 +22,8 @@ from swink.system.aio import resolve
 from swink.system.threads import in_thread
 from swink.tools.coding.addresses import Network, Resolve, is_allowed, parse_address, resolve_host
 from swink.tools.coding.domains import PORTS, Domains, canonicalize
-from swink.tools.coding.logs import log
+
+log = logging.getLogger("swink.tools")
 
 ApproveDomain = Callable[[str], bool | Awaitable[bool]]
 

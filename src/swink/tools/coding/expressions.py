@@ -6,7 +6,7 @@ They are those of find, test, printf, sed, awk and jq.
 import re
 from collections.abc import Sequence
 
-from swink.tools.coding.place import Place
+from swink.tools.coding.shellcontext import ShellContext
 
 _FIND_PLAIN = frozenset({
     "-not", "-o", "-or", "-a", "-and", "-prune", "-print", "-print0", "-ls", "-quit", "-empty", "-depth",
@@ -52,7 +52,7 @@ _AWK = re.compile(
 _JQ = re.compile(r"(?i)\b(?:import|include|modulemeta|env|get_search_list)\b|\$__")
 
 
-def find_only_lists(words: Sequence[str], place: Place) -> bool:
+def find_only_lists(words: Sequence[str], shell: ShellContext) -> bool:
     """Whether `find` would only name files, beneath directories inside."""
     if list(words) in (["--version"], ["--help"]):
         return True
@@ -68,26 +68,26 @@ def find_only_lists(words: Sequence[str], place: Place) -> bool:
             if not waiting:
                 return False
             value = waiting.pop()
-            if word in _FIND_PATH and not place.reaches(value):
+            if word in _FIND_PATH and not shell.reaches(value):
                 return False
-        elif word.startswith("-") or not place.holds(word):
+        elif word.startswith("-") or not shell.holds(word):
             return False
     return True
 
 
-def test_only_looks(words: Sequence[str], place: Place) -> bool:
+def test_only_looks(words: Sequence[str], shell: ShellContext) -> bool:
     """Whether `test` evaluates nothing: no variables (`-v` runs commands in subscripts), no shell options."""
     match words:
         case [] | [_] | ["!", _]:
             return True
         case [operator, operand] | ["!", operator, operand] if operator in _TEST_PATH:
-            return place.reaches(operand)
+            return shell.reaches(operand)
         case [operator, operand] | ["!", operator, operand] if operator in _TEST_TEXT:
             return True
         case [_, operator, _] if operator in _TEST_STRINGS:
             return True
         case [left, operator, right] if operator in _TEST_PATHS:
-            return place.reaches(left) and place.reaches(right)
+            return shell.reaches(left) and shell.reaches(right)
         case [left, operator, right] if operator in _TEST_NUMBERS:
             return all(_INTEGER.fullmatch(number) for number in (left, right))
         case _:

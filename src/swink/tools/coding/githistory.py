@@ -33,7 +33,7 @@ class Commit(Struct, frozen=True):
     time: int
 
 
-class History:
+class CommitHistory:
     """The commits of a repository."""
 
     def __init__(self, git: str, objects: Objects) -> None:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from swink.tools.coding.credentials import suspect
+from swink.tools.coding.shellcontext import ShellContext
+
 MAX_INDEX = 8_000_000
 """Bytes of the largest index that is read to judge one command."""
 
@@ -31,6 +34,29 @@ def read_index(git: str) -> Index:
     if b"sha256" in config.lower():
         raise ValueError("objects have longer names")
     return _read_entries(_read(os.path.join(git, "index")))
+
+
+def all_may_be_read(shell: ShellContext) -> bool:
+    """Whether `git grep` may read every tracked file; always so in a sandbox, which hides the others."""
+    if not shell.is_open:
+        return True
+    root = str(shell.workspace.root)
+    try:
+        paths = [path for path, _ in read_index(os.path.join(root, ".git")).entries]
+    except (OSError, ValueError, IndexError, struct.error):
+        return False
+    # A directory that has become a link would be followed.
+    directories = {os.path.dirname(path) for path in paths}
+    if not all(
+        os.path.realpath(full) == full
+        for full in (os.path.join(root, directory).rstrip("/") for directory in directories)
+    ):
+        return False
+    return all(
+        shell.inside(os.path.join(root, path))
+        for path in paths
+        if suspect(path) is not None or shell.workspace.is_hidden(path)
+    )
 
 
 def has_submodules(data: bytes) -> bool:

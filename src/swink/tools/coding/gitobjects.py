@@ -32,7 +32,7 @@ class Uncertain(Exception):
     """What a git command would print cannot be told, or not at little cost."""
 
 
-class Entry(Struct, frozen=True):
+class TreeEntry(Struct, frozen=True):
     """What a tree has under a name."""
 
     name: str
@@ -82,19 +82,19 @@ class Objects:
             raise Uncertain(f"{len(found)} objects begin with {start}")
         return found.pop()
 
-    def tree(self, name: str | None) -> dict[str, Entry]:
+    def tree(self, name: str | None) -> dict[str, TreeEntry]:
         """What a tree holds; nothing for none."""
         if name is None:
             return {}
         kind, data = self.read(name)
         if kind != "tree":
             raise Uncertain(f"{name} is no tree")
-        found: dict[str, Entry] = {}
+        found: dict[str, TreeEntry] = {}
         at = 0
         while at < len(data):
             end = data.index(0, at)
             mode, _, entry = data[at:end].partition(b" ")
-            found[os.fsdecode(entry)] = Entry(data[end + 1 : end + 21].hex(), mode == b"40000")
+            found[os.fsdecode(entry)] = TreeEntry(data[end + 1 : end + 21].hex(), mode == b"40000")
             at = end + 21
         return found
 

@@ -18,12 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from swink.tools.coding.credentials import SAMPLE, shows_credentials, suspect
-from swink.tools.coding.githistory import Blob, Commit, History
-from swink.tools.coding.gitindex import Index, read_index
+from swink.tools.coding.githistory import Blob, Commit, CommitHistory
+from swink.tools.coding.gitindex import Index, all_may_be_read, read_index
 from swink.tools.coding.gitobjects import Objects, Uncertain
 from swink.tools.coding.options import Arguments
-from swink.tools.coding.place import Place
-from swink.tools.coding.tracked import all_may_be_read
+from swink.tools.coding.shellcontext import ShellContext
 
 _MAGIC = re.compile(r"[*?\[\\]|^:|(?:^|/)\.\.(?:/|$)")
 _FAILURES = (Uncertain, OSError, ValueError, IndexError, struct.error, zlib.error, RecursionError)
@@ -38,7 +37,7 @@ _NEUTRAL = frozenset({
 """Options that do not change which commits are counted."""
 
 
-class Request(Struct, frozen=True):
+class GitQuestion(Struct, frozen=True):
     """A git command that prints files: its name, its arguments, and which operands follow `--`."""
 
     name: str
@@ -50,14 +49,14 @@ class Request(Struct, frozen=True):
     after: tuple[str, ...]
 
 
-def prints_secrets(request: Request, place: Place) -> bool:
+def prints_secrets(request: GitQuestion, shell: ShellContext) -> bool:
     """Whether a git command that prints files would print credentials; also if this is not certain."""
-    git = os.path.join(str(place.workspace.root), ".git")
+    git = os.path.join(str(shell.workspace.root), ".git")
     if not os.path.isdir(git) or not os.listdir(git):
         return False
     try:
         with Objects(git) as objects:
-            return _Look(request, place, git, objects).shows()
+            return _Look(request, shell, git, objects).shows()
     except _FAILURES:
         return True
 
@@ -65,12 +64,12 @@ def prints_secrets(request: Request, place: Place) -> bool:
 class _Look:
     """One command in one repository."""
 
-    def __init__(self, request: Request, place: Place, git: str, objects: Objects) -> None:
+    def __init__(self, request: GitQuestion, shell: ShellContext, git: str, objects: Objects) -> None:
         self._request = request
-        self._place = place
+        self._shell = shell
         self._objects = objects
         self._git = git
-        self._history = History(git, objects)
+        self._history = CommitHistory(git, objects)
         self._index = Index((), {})
         self._has_paths = False
 
@@ -92,7 +91,7 @@ class _Look:
         if within and all(map(self._is_ordinary_file, within)):
             return False
         if request.name == "grep" and not revisions and not request.arguments.has("--cached"):
-            return not all_may_be_read(self._place)
+            return not all_may_be_read(self._shell)
         self._index = read_index(self._git)
         return any(
             self._is_secret(path, content)
@@ -109,7 +108,7 @@ class _Look:
         for word in before:
             if request.has_mark or self._is_revision(word):
                 revisions.append(word)
-            elif os.path.lexists(os.path.join(self._place.directory, word)):
+            elif os.path.lexists(os.path.join(self._shell.directory, word)):
                 paths.append(word)
             else:
                 raise Uncertain(f"neither a revision nor a file: {word}")
@@ -133,11 +132,11 @@ class _Look:
 
     def _path(self, path: str) -> str:
         """A path relative to the root of the repository."""
-        return os.path.relpath(os.path.join(self._place.directory, path), str(self._place.workspace.root))
+        return os.path.relpath(os.path.join(self._shell.directory, path), str(self._shell.workspace.root))
 
     def _is_ordinary_file(self, path: str) -> bool:
-        full = os.path.join(str(self._place.workspace.root), path)
-        return os.path.isfile(full) and suspect(path) is None and not self._place.workspace.is_hidden(path)
+        full = os.path.join(str(self._shell.workspace.root), path)
+        return os.path.isfile(full) and suspect(path) is None and not self._shell.workspace.is_hidden(path)
 
     def _is_secret_object(self, words: Sequence[str]) -> bool:
         """Whether one of these names a file with credentials, as `REV:path`, or a content by itself."""
@@ -153,12 +152,12 @@ class _Look:
             path = re.sub(r"^[0-3]:", "", path) if not revision else path
             if path.startswith(("./", "../")):
                 path = self._path(path)
-            if suspect(path) is not None or self._place.workspace.is_hidden(os.path.normpath(path)):
-                return not self._place.inside(self._full(path)) or suspect(path) == "perhaps"
+            if suspect(path) is not None or self._shell.workspace.is_hidden(os.path.normpath(path)):
+                return not self._shell.inside(self._full(path)) or suspect(path) == "perhaps"
         return False
 
     def _full(self, path: str) -> str:
-        return os.path.join(str(self._place.workspace.root), path)
+        return os.path.join(str(self._shell.workspace.root), path)
 
     def _printed(self, revisions: Sequence[str]) -> Iterable[Blob]:
         """What the command may print, of the files that it is not confined to too."""
@@ -211,7 +210,7 @@ class _Look:
             yield from (
                 entry
                 for entry in index.entries
-                if suspect(entry[0]) is not None or self._place.workspace.is_hidden(entry[0])
+                if suspect(entry[0]) is not None or self._shell.workspace.is_hidden(entry[0])
                 if entry[0] in had or self._content(tree, entry[0]) != entry[1]
             )
 
@@ -288,8 +287,8 @@ class _Look:
         """Whether the content of a file, at whatever time, is what reading the file asks for."""
         suspicion = suspect(path)
         if suspicion is None:
-            return self._place.workspace.is_hidden(path)
-        if not self._place.inside(self._full(path)):
+            return self._shell.workspace.is_hidden(path)
+        if not self._shell.inside(self._full(path)):
             return True
         return suspicion == "perhaps" and shows_credentials(path, self._objects.read(content)[1][:SAMPLE])
 

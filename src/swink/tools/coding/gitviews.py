@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from swink.tools.coding.credentials import suspect
-from swink.tools.coding.gitsecrets import Request, prints_secrets
+from swink.tools.coding.gitsecrets import GitQuestion, prints_secrets
 from swink.tools.coding.options import Arguments, OptionTable, declare_options, read_arguments
-from swink.tools.coding.place import Place
 from swink.tools.coding.repository import is_quiet
+from swink.tools.coding.shellcontext import ShellContext
 
 _DIFF = (
     "-abcmpqrRstuwWz -U=number -S=text -G=text -M?=text -C?=text -B?=text --patch --no-patch --stat?=text "
@@ -204,15 +204,15 @@ def view_name(words: Sequence[str]) -> str:
     return " ".join(words[:2]) if " ".join(words[:2]) in VIEWS else " ".join(words[:1])
 
 
-def git_only_looks(words: Sequence[str], place: Place) -> bool:
+def git_only_looks(words: Sequence[str], shell: ShellContext) -> bool:
     """Whether a git command only looks, in a repository that makes it do no more than that."""
     waiting = list(words)
     while waiting and waiting[0] in ("--no-pager", "-C", "--no-optional-locks"):
         if waiting.pop(0) == "-C":
-            entered = place.enter(waiting.pop(0)) if waiting else None
+            entered = shell.enter(waiting.pop(0)) if waiting else None
             if entered is None:
                 return False
-            place = entered
+            shell = entered
     if waiting == ["--version"]:
         return True
     name = view_name(waiting)
@@ -222,22 +222,22 @@ def git_only_looks(words: Sequence[str], place: Place) -> bool:
         return False
     if not (
         runs_no_gpg(arguments)
-        and all(_is_inside(word, place) for word in view.paths(arguments))
-        and is_quiet(place)
+        and all(_is_inside(word, shell) for word in view.paths(arguments))
+        and is_quiet(shell)
     ):
         return False
     if name == "diff" and any(  # of directories, where there is no repository
-        place.shows_secrets(path) for path in arguments.operands if place.is_directory(path)
+        shell.shows_secrets(path) for path in arguments.operands if shell.is_directory(path)
     ):
         return False
-    return not (view.shows(arguments) and prints_secrets(_request(name, view, arguments, waiting), place))
+    return not (view.shows(arguments) and prints_secrets(_request(name, view, arguments, waiting), shell))
 
 
-def _request(name: str, view: GitView, arguments: Arguments, words: Sequence[str]) -> Request:
+def _request(name: str, view: GitView, arguments: Arguments, words: Sequence[str]) -> GitQuestion:
     operands = tuple(view.paths(arguments))
     has_mark = "--" in words
     after = tuple(words[words.index("--") + 1 :])[-len(operands) :] if has_mark and operands else ()
-    return Request(name, arguments, operands, has_mark, after)
+    return GitQuestion(name, arguments, operands, has_mark, after)
 
 
 def runs_no_gpg(arguments: Arguments) -> bool:
@@ -245,16 +245,16 @@ def runs_no_gpg(arguments: Arguments) -> bool:
     return not any(_SIGNATURE.search(value) for values in arguments.options.values() for value in values)
 
 
-def _is_inside(operand: str, place: Place) -> bool:
+def _is_inside(operand: str, shell: ShellContext) -> bool:
     """Whether an operand, taken as a path or as `revision:path`, shows nothing outside or hidden."""
     _, colon, path = operand.partition(":")
     if colon and (
         suspect(path) == "sure"
-        or any(_is_hidden(os.path.join(base, path), place) for base in ("", place.directory))
+        or any(_is_hidden(os.path.join(base, path), shell) for base in ("", shell.directory))
     ):
         return False
-    return place.inside(operand)
+    return shell.inside(operand)
 
 
-def _is_hidden(path: str, place: Place) -> bool:
-    return place.workspace.is_hidden(os.path.normpath(path))
+def _is_hidden(path: str, shell: ShellContext) -> bool:
+    return shell.workspace.is_hidden(os.path.normpath(path))

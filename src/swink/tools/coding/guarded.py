@@ -10,7 +10,7 @@ Commands may not change them (`obeyed.py` lists them, at every depth):
 
 What commands cannot write anyhow (`homes.py`) needs none of it. Landlock has no mounts: under it everything
 is kept. What a command makes elsewhere in the workspace is looked at when it has ended
-(`supervisor/aftermath.py`).
+(`supervisor/cleanup.py`).
 """
 
 import os
@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from swink.system.writable import is_beneath
+from swink.tools.coding.mounts import Mounts
 from swink.tools.coding.runtime import list_runtime
 from swink.tools.coding.supervisor import gitconfig
 from swink.tools.coding.survey import Findings
-from swink.tools.coding.view import View, is_beneath
 
 Reservation = tuple[str, bytes | None]
 """A path and its placeholder: the content of a file, or None for a directory."""
@@ -57,13 +58,13 @@ class Guard(Struct, frozen=True):
         return tuple(sorted({*self.read_only, *self.kept, *(path for path, _ in self.reserved)}, key=len))
 
 
-def plan_guard(view: View, findings: Findings) -> Guard:
+def plan_guard(mounts: Mounts, findings: Findings) -> Guard:
     """The paths that commands may not change in this workspace."""
-    plan = _Plan(view)
-    for path in list_runtime(view.root):
+    plan = _Plan(mounts)
+    for path in list_runtime(mounts.root):
         plan.protect(path, False)
     for name in RESERVED:
-        plan.protect(os.path.join(view.root, name), None)
+        plan.protect(os.path.join(mounts.root, name), None)
     for path in findings.pointers:
         plan.protect(path, False)
     repositories = sorted(findings.repositories, key=lambda path: path.count("/"))
@@ -123,10 +124,10 @@ def _list_named(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, b
 class _Plan:
     """A guard in the making."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self.root = view.root
-        self.home = view.home
+    def __init__(self, mounts: Mounts) -> None:
+        self._mounts = mounts
+        self.root = mounts.root
+        self.home = mounts.home
         self._read_only: dict[str, None] = {}
         self._steady: dict[str, None] = {}
         self._reserved: dict[str, bytes | None] = {}
@@ -134,7 +135,7 @@ class _Plan:
 
     def protect(self, path: str, stands_for_nothing: bytes | bool | None) -> None:
         """Keep a path as it is, and where it is."""
-        if path != self._view.root and is_beneath(path, self._view.root):
+        if path != self._mounts.root and is_beneath(path, self._mounts.root):
             self._hold_above(path)
             self.keep(path, stands_for_nothing)
 
@@ -157,7 +158,7 @@ class _Plan:
 
     def keep(self, path: str, stands_for_nothing: bytes | bool | None) -> None:
         """Keep a path as it is. The placeholder is a file's content, None for a directory, False for none."""
-        if path == self._view.root or not is_beneath(path, self._view.root) or self._is_hidden(path):
+        if path == self._mounts.root or not is_beneath(path, self._mounts.root) or self._is_hidden(path):
             return
         parent = os.path.dirname(path)
         if os.path.realpath(parent) != parent:  # behind a link, which a command can change
@@ -178,16 +179,16 @@ class _Plan:
         """Keep a repository from being renamed, and the directories up to the repository it is part of."""
         if self._is_hidden(path) or os.path.realpath(path) != path:
             return
-        inside = "/.git/" in path[len(self._view.root) :]
-        while len(path) > len(self._view.root):
+        inside = "/.git/" in path[len(self._mounts.root) :]
+        while len(path) > len(self._mounts.root):
             self._steady[path] = None
             if not inside or os.path.basename(path) == ".git":
                 return
             path = os.path.dirname(path)
 
     def guard(self) -> Guard:
-        for path in self._view.hidden_in_root:
-            if path not in self._view.credentials:
+        for path in self._mounts.hidden_in_root:
+            if path not in self._mounts.credentials:
                 self._hold_above(path)
         within = [
             path for path in self._read_only if not any(is_beneath(path, top) for top in self._tops(path))
@@ -201,23 +202,23 @@ class _Plan:
 
     def _select(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those that commands could write, outermost first; what they cannot needs no guard."""
-        return tuple(sorted(filter(self._view.may_write, paths), key=len))
+        return tuple(sorted(filter(self._mounts.may_write, paths), key=len))
 
     def _tops(self, path: str) -> Iterator[str]:
         above = os.path.dirname(path)
-        while len(above) > len(self._view.root):
+        while len(above) > len(self._mounts.root):
             if above in self._read_only:
                 yield above
             above = os.path.dirname(above)
 
     def _hold_above(self, path: str) -> None:
         above = os.path.dirname(path)
-        while len(above) > len(self._view.root):
+        while len(above) > len(self._mounts.root):
             self._steady[above] = None
             above = os.path.dirname(above)
 
     def _is_hidden(self, path: str) -> bool:
-        return any(is_beneath(path, hidden) for hidden in self._view.hidden)
+        return any(is_beneath(path, hidden) for hidden in self._mounts.hidden)
 
 
 def _is_repository(path: str) -> bool:

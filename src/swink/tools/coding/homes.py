@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from swink.system.writable import is_beneath
+from swink.tools.coding.mounts import Mounts, list_around, list_tool_chains
 from swink.tools.coding.secrets import find_homes
-from swink.tools.coding.view import View, is_beneath, list_around, list_tool_chains
 
 MAX_WRITABLE = 200
 """Places of a home that are writable, folders before files; each is a mount."""
@@ -39,12 +40,12 @@ def explain_home(root: Path) -> str:
     )
 
 
-def list_writable(view: View) -> tuple[str, ...]:
+def list_writable(mounts: Mounts) -> tuple[str, ...]:
     """The root, if it holds no home; otherwise what commands may write in it."""
-    if not (homes := find_homes(view.root)):
-        return (view.root,)
+    if not (homes := find_homes(mounts.root)):
+        return (mounts.root,)
     closed = {path for home in homes for path in _list_closed(home)}
-    found = sorted(list_around(view.root, closed), key=lambda path: (not os.path.isdir(path), path))
+    found = sorted(list_around(mounts.root, closed), key=lambda path: (not os.path.isdir(path), path))
     return tuple(found[:MAX_WRITABLE])
 
 

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from swink.tools.coding import seccomp
 from swink.tools.coding.environment import read_git_identity
+from swink.tools.coding.mounts import Mounts, list_around
 from swink.tools.coding.process import Launch
-from swink.tools.coding.scene import Scene
-from swink.tools.coding.view import View, list_around
+from swink.tools.coding.sandboxplan import SandboxPlan
 
 MINIMUM_ABI = 6
 """The first that keeps signals inside, without which a command could kill its supervisor."""
@@ -44,21 +44,27 @@ _TOOL_HOMES = {
 }
 
 
-def confine(plain: Launch, scene: Scene, private: str, *, network: bool) -> Launch:
+def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool) -> Launch:
     """A launch with the user's rights as one under Landlock; `private` holds its temp files and home."""
-    view = scene.view
+    mounts = plan.mounts
     temp, home = f"{private}/tmp", f"{private}/home"
-    rules = [(path, READ) for path in (*view.readable, "/proc")]
+    rules = [(path, READ) for path in (*mounts.readable, "/proc")]
     rules += [(path, DEVICE) for path in _DEVICES]
-    rules += [(view.root, READ), *((path, WRITE) for path in (*view.writable, temp, home))]
+    rules += [(mounts.root, READ), *((path, WRITE) for path in (*mounts.writable, temp, home))]
     families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if network else ()
     return replace(
         plain,
-        env={**read_git_identity(view.home), **_tool_homes(view), **plain.env, "TMPDIR": temp, "HOME": home},
-        landlock=build_ruleset(rules, view.hidden),
+        env={
+            **read_git_identity(mounts.home),
+            **_tool_homes(mounts),
+            **plain.env,
+            "TMPDIR": temp,
+            "HOME": home,
+        },
+        landlock=build_ruleset(rules, mounts.hidden),
         seccomp=seccomp.build_filter(families, namespaces=False),
         drop_privileges=True,
-        watch=scene.watch(scene.guard.everything),
+        watch=plan.watch(plan.guard.everything),
     )
 
 
@@ -93,7 +99,7 @@ def _is_directory(path: str) -> bool:
         return False
 
 
-def _tool_homes(view: View) -> dict[str, str]:
+def _tool_homes(mounts: Mounts) -> dict[str, str]:
     """Where tool chains are that look for themselves in the home directory."""
-    places = {name: os.path.join(view.home, place) for name, place in _TOOL_HOMES.items()}
+    places = {name: os.path.join(mounts.home, place) for name, place in _TOOL_HOMES.items()}
     return {name: place for name, place in places.items() if os.path.isdir(place)}

@@ -14,10 +14,10 @@ import unicodedata
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from swink.system.writable import is_beneath
 from swink.tools.coding.runtime import list_runtime
 from swink.tools.coding.secrets import find_homes
 from swink.tools.coding.supervisor.names import Names
-from swink.tools.coding.view import is_beneath
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "version control": (

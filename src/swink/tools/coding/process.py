@@ -28,7 +28,7 @@ from swink.system.aio import outlast
 from swink.system.programs import environment, find_program, python_script
 from swink.system.threads import in_thread
 from swink.tools import ToolError
-from swink.tools.coding.strays import end_marked, make_mark
+from swink.tools.coding.orphans import end_marked, make_mark
 
 GRACE = 0.3
 """Seconds between TERM and KILL."""
@@ -77,7 +77,7 @@ class Launch(Struct, frozen=True):
     reserved: tuple[tuple[str, bytes | None, str], ...] = ()
     """Names that stay unused: path, content (None for a directory), and what covers it (itself if empty)."""
     watch: Mapping[str, Any] | None = None
-    """What must be as it was when the command has ended; see `supervisor/aftermath.py`."""
+    """What must be as it was when the command has ended; see `supervisor/cleanup.py`."""
     egress: Callable[[], AbstractAsyncContextManager[object]] | None = None
     """The proxy for the command's network, open while the command runs."""
     running: Callable[[], AbstractContextManager[object]] = nullcontext

@@ -8,6 +8,7 @@ from typing import IO, Annotated, Any
 from msgspec import Meta
 
 from swink.messages import Base64Source, Image, Text
+from swink.system.shorten import clip_end
 from swink.tools import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.coding.text import (
     SAMPLE,
@@ -158,6 +159,4 @@ def _select_lines(
 
 def _clip(line: str) -> str:
     line = line.removesuffix("\r")
-    return (
-        line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} [... line of {len(line):,} characters cut ...]"
-    )
+    return clip_end(line, MAX_LINE, f" [... line of {len(line):,} characters cut ...]")

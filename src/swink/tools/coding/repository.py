@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from swink.system.writable import is_beneath
 from swink.tools.coding.gitindex import has_submodules, read_whole
-from swink.tools.coding.place import Place
 from swink.tools.coding.secrets import find_home
-from swink.tools.coding.view import is_beneath
+from swink.tools.coding.shellcontext import ShellContext
 
 MAX_CONFIGURATION = 256_000
 MAX_INDEX = 32_000_000
@@ -75,19 +75,19 @@ class _Setting(Struct, frozen=True):
     value: str
 
 
-def is_quiet(place: Place) -> bool:
+def is_quiet(shell: ShellContext) -> bool:
     """Whether a looking git command, run there, would run no program that a file names."""
-    if any(name.startswith("GIT_") and not _VARIABLES.fullmatch(name) for name in place.environment):
+    if any(name.startswith("GIT_") and not _VARIABLES.fullmatch(name) for name in shell.environment):
         return False
-    root = str(place.workspace.root)
-    directory = place.directory
+    root = str(shell.workspace.root)
+    directory = shell.directory
     while directory != root:
         if not is_beneath(directory, root) or _has_repository(directory):
             return False
         directory = os.path.dirname(directory)
     git = os.path.join(root, ".git")
     try:
-        if not all(map(_is_harmless, (setting for path in _personal(place) for setting in _settings(path)))):
+        if not all(map(_is_harmless, (setting for path in _personal(shell) for setting in _settings(path)))):
             return False
         if not os.path.lexists(git) or _is_reserved(git):
             return not any(os.path.lexists(os.path.join(root, name)) for name in _BARE) and not any(
@@ -115,19 +115,19 @@ def _above(directory: str) -> Iterator[str]:
         yield directory
 
 
-def _personal(place: Place) -> Iterator[str]:
+def _personal(shell: ShellContext) -> Iterator[str]:
     """The user's configuration files that commands can write: in the workspace, or in the sandbox's home."""
     home = str(find_home())
     found = [
-        os.path.join(place.environment.get("HOME", home), ".gitconfig"),
+        os.path.join(shell.environment.get("HOME", home), ".gitconfig"),
         os.path.join(home, ".gitconfig"),
         os.path.join(home, ".config/git/config"),
     ]
-    if folder := place.environment.get("XDG_CONFIG_HOME"):
+    if folder := shell.environment.get("XDG_CONFIG_HOME"):
         found.append(os.path.join(folder, "git/config"))
-    yield from (path for path in found if is_beneath(os.path.realpath(path), str(place.workspace.root)))
-    if place.private is not None:
-        yield from (os.path.join(place.private, "home", name) for name in _PERSONAL)
+    yield from (path for path in found if is_beneath(os.path.realpath(path), str(shell.workspace.root)))
+    if shell.private is not None:
+        yield from (os.path.join(shell.private, "home", name) for name in _PERSONAL)
 
 
 def _is_plain(git: str) -> bool:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from swink.tools.coding.view import is_beneath
+from swink.system.writable import is_beneath
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PARTS = ("bin", "lib", "lib64", "libexec", "include", "pyvenv.cfg", "Scripts", "Lib", "DLLs")

@@ -8,12 +8,14 @@ On Linux bubblewrap enforces the two upper levels, or, with a warning in the log
 does not work. Where neither works the level is refused with the reasons.
 """
 
+import logging
 import os
 import shutil
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -32,13 +34,14 @@ from swink.tools.coding.domains import Domains
 from swink.tools.coding.egress import ApproveDomain, DomainApproval
 from swink.tools.coding.environment import build_environment
 from swink.tools.coding.guarded import plan_guard
-from swink.tools.coding.logs import warn_once
+from swink.tools.coding.mounts import build_mounts
 from swink.tools.coding.process import Launch, Limits
-from swink.tools.coding.refusals import explain_refusals
-from swink.tools.coding.scene import Scene, survey_scene
+from swink.tools.coding.sandboxnotes import explain_refusals
+from swink.tools.coding.sandboxplan import SandboxPlan, plan_sandbox
 from swink.tools.coding.survey import Survey, TooLarge
-from swink.tools.coding.view import build_view
 from swink.tools.coding.workspace import as_tuple
+
+warn_once = cache(logging.getLogger("swink.tools").warning)
 
 Level = Literal["none", "workspace", "workspace+net"]
 
@@ -91,7 +94,7 @@ class Sandbox:
         self._survey = Survey(str(self.root), Readable(self.root, self._readable))
         self._looking = threading.Lock()
         self._commands = find_running(str(self.root))
-        self._scene: Scene | None = None
+        self._plan: SandboxPlan | None = None
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
         self._writable = [mark_writable(self.root)]
@@ -105,9 +108,9 @@ class Sandbox:
     ) -> Launch:
         """A command as this sandbox runs it."""
         since = self._commands.started
-        scene = await in_thread(self._look)
-        verdict = await self._choose(scene)
-        scene = await in_thread(self._settle, scene, verdict.backend, since)
+        plan = await in_thread(self._look)
+        verdict = await self._choose(plan)
+        plan = await in_thread(self._settle, plan, verdict.backend, since)
         plain = Launch(
             tuple(argv),
             str(cwd or self.root),
@@ -119,7 +122,7 @@ class Sandbox:
         if verdict.backend == "none":
             return plain
         private = self._own_directory()
-        launch = confine(plain, scene, private, verdict, network=self._has_network)
+        launch = confine(plain, plan, private, verdict, network=self._has_network)
         if self.net is not None:
             launch = bubblewrap.add_proxy(launch, private, self._approval, self._net_from)
         return replace(launch, running=self._commands.running)
@@ -140,29 +143,29 @@ class Sandbox:
 
     def explain(self, text: str, backend: str) -> list[str]:
         """Notes for a model on what a text names and a command could not read or change."""
-        return [] if self._scene is None else list(explain_refusals(self._scene, backend, text))
+        return [] if self._plan is None else list(explain_refusals(self._plan, backend, text))
 
     @property
     def _has_network(self) -> bool:
         """Whether commands share our network; with a list of domains they only have a socket to a proxy."""
         return self.level == "workspace+net" and self.net is None
 
-    def _look(self) -> Scene:
+    def _look(self) -> SandboxPlan:
         """The workspace as it is now."""
         if self.level == "none" or str(self.root) == "/":
-            return Scene(build_view(self.root, self._readable, self._hidden))
+            return SandboxPlan(build_mounts(self.root, self._readable, self._hidden))
         try:
             with self._looking:
-                scene = survey_scene(self.root, self._survey, self._readable, self._hidden)
+                plan = plan_sandbox(self.root, self._survey, self._readable, self._hidden)
         except TooLarge as error:
             raise SandboxUnavailable(
                 f"{error}, too many to look through for credentials before every command; "
                 "choose a smaller workspace"
             ) from error
-        self._scene = scene
-        return scene
+        self._plan = plan
+        return plan
 
-    async def _choose(self, scene: Scene) -> Verdict:
+    async def _choose(self, plan: SandboxPlan) -> Verdict:
         """The first backend that can be used."""
         if self.level == "none":
             return Verdict("none")
@@ -171,7 +174,7 @@ class Sandbox:
             if backend == "landlock" and self.net is not None:
                 reasons.append("landlock: Landlock cannot confine the network to domains")
                 continue
-            verdict = await judge(backend, scene, network=self._has_network)
+            verdict = await judge(backend, plan, network=self._has_network)
             if not verdict.trouble:
                 if reasons:
                     warn_once(f"commands are sandboxed with {backend}, which is weaker: {'; '.join(reasons)}")
@@ -183,17 +186,17 @@ class Sandbox:
             "or choose sandbox='none' to run commands with your own rights."
         )
 
-    def _settle(self, scene: Scene, backend: Backend, since: int) -> Scene:
-        """The scene as it was when no other command was running."""
-        if scene.findings is None:
-            return scene
-        kept = scene.guard.everything if backend == "landlock" else scene.guard.kept
-        now = record_baseline(scene.findings, kept, scene.view.root)
+    def _settle(self, plan: SandboxPlan, backend: Backend, since: int) -> SandboxPlan:
+        """The plan as it was when no other command was running."""
+        if plan.findings is None:
+            return plan
+        kept = plan.guard.everything if backend == "landlock" else plan.guard.kept
+        now = record_baseline(plan.findings, kept, plan.mounts.root)
         baseline = self._commands.settle(now, since)
         if baseline is now:
-            return replace(scene, before=now.before)
-        findings = scene.findings.without_new(baseline.findings)
-        return Scene(scene.view, plan_guard(scene.view, findings), findings, baseline.before)
+            return replace(plan, before=now.before)
+        findings = plan.findings.without_new(baseline.findings)
+        return SandboxPlan(plan.mounts, plan_guard(plan.mounts, findings), findings, baseline.before)
 
     def _own_directory(self) -> str:
         """Our directory for the commands' temp files and home; it lives as long as this object."""

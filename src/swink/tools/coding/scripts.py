@@ -18,11 +18,13 @@ whatever it contains.
 
 import asyncio
 import json
+import logging
 import os
 import re
 import shutil
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast, overload
 
@@ -33,9 +35,10 @@ from swink.system.threads import in_thread
 from swink.system.writable import is_writable_by_model
 from swink.tools import Tool, ToolContext, ToolError, ToolResult
 from swink.tools.coding.command import run_command
-from swink.tools.coding.logs import warn_once
 from swink.tools.coding.process import Limits, build_shell_argv
 from swink.tools.coding.sandbox import Sandbox
+
+warn_once = cache(logging.getLogger("swink.tools").warning)
 
 _KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requires_approval"}
 _SLOT = re.compile(r"\{(\w+)\}")

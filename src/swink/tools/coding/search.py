@@ -1,28 +1,32 @@
 """search_text: lines that match a pattern; the same with and without ripgrep, which makes it faster."""
 
+import logging
 import os
 import re
 import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from typing import IO, Annotated
 
 from msgspec import Meta, Struct
 
 from swink.messages import Text
 from swink.system.programs import ProgramChanged, find_program
+from swink.system.shorten import clip_end
 from swink.system.targets import Target
 from swink.tools import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.coding.credentials import is_known_place, is_unsuspicious
 from swink.tools.coding.ignore import compile_glob
 from swink.tools.coding.listing import escape_path
-from swink.tools.coding.logs import warn_once
 from swink.tools.coding.matching import Matcher
-from swink.tools.coding.needle import Literal, find_literal, widen_pattern
+from swink.tools.coding.ripgrep import Literal, find_literal, widen_pattern
 from swink.tools.coding.text import SAMPLE, Encoding, detect, make_printable, read_past_holes
 from swink.tools.coding.walk import StopCheck, TooLong, make_stop_check, walk
 from swink.tools.coding.workspace import Spot, Workspace
+
+warn_once = cache(logging.getLogger("swink.tools").warning)
 
 MAX_MATCHES = 200
 MAX_LINE = 400
@@ -319,10 +323,6 @@ def _print_rows(rows: list[Row]) -> list[str]:
         if near and index and (row.path != last.path or row.number != last.number + 1):
             lines.append("--")
         mark = ":" if row.is_match else "-"
-        lines.append(f"{escape_path(row.path)}{mark}{row.number}{mark} {_clip(row.line)}")
+        line = clip_end(make_printable(row.line), MAX_LINE, " [...]")
+        lines.append(f"{escape_path(row.path)}{mark}{row.number}{mark} {line}")
     return lines
-
-
-def _clip(line: str) -> str:
-    line = make_printable(line)
-    return line if len(line) <= MAX_LINE else line[:MAX_LINE] + " [...]"

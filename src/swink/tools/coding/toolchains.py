@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from swink.system.writable import is_beneath
 from swink.tools.coding.credentials import (
     SAMPLE,
     Readable,
@@ -20,7 +21,7 @@ from swink.tools.coding.credentials import (
     shows_credentials,
     suspect,
 )
-from swink.tools.coding.view import SYSTEM, View, is_beneath
+from swink.tools.coding.mounts import SYSTEM, Mounts
 
 MAX_DEPTH = 4
 """Directories below the top of a tool chain: `.nvm/versions/node/v20/etc` is the fourth below `.nvm`."""
@@ -48,10 +49,10 @@ class _Directory(Struct, frozen=True):
 _seen: dict[str, _Directory] = {}
 
 
-def find_credentials(view: View, readable: Readable) -> list[str]:
+def find_credentials(mounts: Mounts, readable: Readable) -> list[str]:
     """The files with credentials in the tool chains that commands see, less those that they may read."""
-    found = search(top for top in view.tool_chains if not _is_left_out(top))
-    return [path for path in found if not readable.allows(os.path.relpath(path, view.root))]
+    found = search(top for top in mounts.tool_chains if not _is_left_out(top))
+    return [path for path in found if not readable.allows(os.path.relpath(path, mounts.root))]
 
 
 def search(tops: Iterable[str]) -> list[str]:

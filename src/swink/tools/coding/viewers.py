@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from swink.tools.coding import expressions
 from swink.tools.coding.options import Arguments, OptionTable, declare_options, read_arguments
-from swink.tools.coding.place import PLAIN_GLOB, Place
+from swink.tools.coding.shellcontext import PLAIN_GLOB, ShellContext
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.\d{1,9})?")
 
@@ -22,7 +22,7 @@ class Viewer(Struct, frozen=True):
     operands: Callable[[Arguments], Sequence[str]]
     """Those that are paths."""
     most: int | None = None
-    also: Callable[[Arguments, Place], bool] | None = None
+    also: Callable[[Arguments, ShellContext], bool] | None = None
     keeps_links: Callable[[Arguments], bool] | None = None
     """For programs that do not read files: whether an operand that is a link stands for the link itself."""
 
@@ -36,7 +36,7 @@ class Viewer(Struct, frozen=True):
             self.also is None and self.most != 0 and (self.keeps_links is not None or self.operands is _none)
         )
 
-    def only_looks(self, words: Sequence[str], place: Place) -> bool:
+    def only_looks(self, words: Sequence[str], shell: ShellContext) -> bool:
         """Whether the program, with these arguments, only looks at what is inside."""
         if list(words) in (["--help"], ["--version"]):
             return True
@@ -44,16 +44,16 @@ class Viewer(Struct, frozen=True):
         if arguments is None or (self.most is not None and len(arguments.operands) > self.most):
             return False
         if not all(
-            map(self._rule(arguments, place), (*arguments.paths, *arguments.late, *self.operands(arguments)))
+            map(self._rule(arguments, shell), (*arguments.paths, *arguments.late, *self.operands(arguments)))
         ):
             return False
-        return self.also is None or self.also(arguments, place)
+        return self.also is None or self.also(arguments, shell)
 
-    def _rule(self, arguments: Arguments, place: Place) -> Callable[[str], bool]:
+    def _rule(self, arguments: Arguments, shell: ShellContext) -> Callable[[str], bool]:
         """What its paths must fulfil."""
         if self.keeps_links is None:
-            return place.inside
-        return place.holds if self.keeps_links(arguments) else place.reaches
+            return shell.inside
+        return shell.holds if self.keeps_links(arguments) else shell.reaches
 
 
 def _all(arguments: Arguments) -> Sequence[str]:
@@ -77,7 +77,7 @@ def _after_first(arguments: Arguments) -> Sequence[str]:
 
 
 def _paths(
-    options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None
+    options: str, most: int | None = None, also: Callable[[Arguments, ShellContext], bool] | None = None
 ) -> Viewer:
     return Viewer(declare_options(options), _all, most, also)
 
@@ -94,29 +94,29 @@ def _lists_links(arguments: Arguments) -> bool:
 
 
 def _texts(
-    options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None
+    options: str, most: int | None = None, also: Callable[[Arguments, ShellContext], bool] | None = None
 ) -> Viewer:
     return Viewer(declare_options(options), _none, most, also)
 
 
 def _own(
-    options: str, most: int | None = None, also: Callable[[Arguments, Place], bool] | None = None
+    options: str, most: int | None = None, also: Callable[[Arguments, ShellContext], bool] | None = None
 ) -> Viewer:
     """A program that reads its options in a way of its own, where letters with a value stand alone."""
     return Viewer(declare_options(options, attaches=False), _all, most, also)
 
 
-def _search_keeps_out(arguments: Arguments, place: Place) -> bool:
+def _search_keeps_out(arguments: Arguments, shell: ShellContext) -> bool:
     """grep -r: links are not followed, and nothing hidden lies on the way."""
     if not arguments.has("-r", "--recursive"):
         return True
     names = arguments.options.get("--include", ())
     if arguments.has("--exclude") or not all(map(PLAIN_GLOB.fullmatch, names)):
         names = ()  # after an exclusion, grep also reads files that no inclusion names
-    return not any(place.shows_secrets(path, names=names) for path in _after_pattern(arguments) or ["."])
+    return not any(shell.shows_secrets(path, names=names) for path in _after_pattern(arguments) or ["."])
 
 
-def _ripgrep_keeps_out(arguments: Arguments, place: Place) -> bool:
+def _ripgrep_keeps_out(arguments: Arguments, shell: ShellContext) -> bool:
     if arguments.has("--files", "--type-list"):
         return True
     globs = [
@@ -132,40 +132,40 @@ def _ripgrep_keeps_out(arguments: Arguments, place: Place) -> bool:
     names = globs if is_plain else []
     skips_dots = not globs and not arguments.has("--hidden", "-.", "-u", "--unrestricted")
     return not any(
-        place.shows_secrets(path, skips_dots=skips_dots, names=names)
+        shell.shows_secrets(path, skips_dots=skips_dots, names=names)
         for path in _after_pattern(arguments) or ["."]
     )
 
 
-def _compares_files(arguments: Arguments, place: Place) -> bool:
+def _compares_files(arguments: Arguments, shell: ShellContext) -> bool:
     """diff: what it finds in directories may be links, or hidden."""
-    directories = [path for path in arguments.operands if place.is_directory(path)]
+    directories = [path for path in arguments.operands if shell.is_directory(path)]
     return not directories or (
-        arguments.has("--no-dereference") and not any(map(place.shows_secrets, directories))
+        arguments.has("--no-dereference") and not any(map(shell.shows_secrets, directories))
     )
 
 
-def _names_no_output(arguments: Arguments, place: Place) -> bool:
+def _names_no_output(arguments: Arguments, shell: ShellContext) -> bool:
     """uniq, xxd: a second operand is written to."""
     return not arguments.late
 
 
-def _has_an_end(arguments: Arguments, place: Place) -> bool:
+def _has_an_end(arguments: Arguments, shell: ShellContext) -> bool:
     """seq: it could also count to infinity."""
     return all(_NUMBER.fullmatch(operand) for operand in arguments.operands)
 
 
-def _prints_time(arguments: Arguments, place: Place) -> bool:
+def _prints_time(arguments: Arguments, shell: ShellContext) -> bool:
     return all(operand.startswith("+") for operand in arguments.operands)
 
 
-def _names_no_response_file(arguments: Arguments, place: Place) -> bool:
+def _names_no_response_file(arguments: Arguments, shell: ShellContext) -> bool:
     """strings: `@file`, wherever it stands, means the arguments in a file."""
     values = [value for given in arguments.options.values() for value in given]
     return not any(word.startswith("@") for word in (*arguments.operands, *values))
 
 
-def _sed_only_prints(arguments: Arguments, place: Place) -> bool:
+def _sed_only_prints(arguments: Arguments, shell: ShellContext) -> bool:
     given = arguments.options.get("-e", ()) + arguments.options.get("--expression", ())
     return all(map(expressions.is_harmless_sed, given or arguments.operands[:1])) and bool(
         given or arguments.operands
@@ -176,13 +176,13 @@ def _sed_paths(arguments: Arguments) -> Sequence[str]:
     return arguments.operands if arguments.has("-e", "--expression") else arguments.operands[1:]
 
 
-def _awk_only_prints(arguments: Arguments, place: Place) -> bool:
+def _awk_only_prints(arguments: Arguments, shell: ShellContext) -> bool:
     """awk: an operand with `=` in it sets a variable."""
     program, *files = arguments.operands or ("",)
     return bool(program) and expressions.is_harmless_awk(program) and not any("=" in file for file in files)
 
 
-def _jq_only_reads(arguments: Arguments, place: Place) -> bool:
+def _jq_only_reads(arguments: Arguments, shell: ShellContext) -> bool:
     return bool(arguments.operands) and expressions.is_harmless_jq(arguments.operands[0])
 
 
@@ -367,17 +367,17 @@ VIEWERS: Mapping[str, Viewer] = {
     "which": _texts("-as --all"),
 }  # fmt: skip
 
-BUILTINS: Mapping[str, Callable[[Sequence[str], Place], bool]] = {
-    "echo": lambda words, place: True,
-    "true": lambda words, place: True,
-    "false": lambda words, place: True,
-    ":": lambda words, place: True,
-    "pwd": lambda words, place: all(word in ("-P", "-L") for word in words),
-    "printf": lambda words, place: expressions.printf_only_prints(words),
+BUILTINS: Mapping[str, Callable[[Sequence[str], ShellContext], bool]] = {
+    "echo": lambda words, shell: True,
+    "true": lambda words, shell: True,
+    "false": lambda words, shell: True,
+    ":": lambda words, shell: True,
+    "pwd": lambda words, shell: all(word in ("-P", "-L") for word in words),
+    "printf": lambda words, shell: expressions.printf_only_prints(words),
     "test": expressions.test_only_looks,
-    "[": lambda words, place: words[-1:] == ["]"] and expressions.test_only_looks(words[:-1], place),
-    "type": lambda words, place: read_arguments(_TYPE, words) is not None,
-    "command": lambda words, place: (
+    "[": lambda words, shell: words[-1:] == ["]"] and expressions.test_only_looks(words[:-1], shell),
+    "type": lambda words, shell: read_arguments(_TYPE, words) is not None,
+    "command": lambda words, shell: (
         words[:1] in (["-v"], ["-V"]) and not any(word.startswith("-") for word in words[1:])
     ),
 }

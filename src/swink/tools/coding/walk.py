@@ -1,18 +1,21 @@
 """The files of a workspace in path order, without what git ignores."""
 
+import logging
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 
 from msgspec import Struct
 
 from swink.system.targets import Target
 from swink.tools import ToolContext, ToolError
 from swink.tools.coding.ignore import MAX_COMPLEX, IgnoreFile
-from swink.tools.coding.logs import warn_once
 from swink.tools.coding.workspace import DIRECTORY, Workspace
+
+warn_once = cache(logging.getLogger("swink.tools").warning)
 
 MAX_DEPTH = 100
 MAX_RULES = 1 << 20
@@ -33,7 +36,7 @@ class TooLong(ToolError):
     """A walk took longer than it may."""
 
 
-class Entry(Struct, frozen=True):
+class WalkEntry(Struct, frozen=True):
     """An entry: its path from the workspace, and its parent directory, open until the walk goes on."""
 
     path: str
@@ -66,7 +69,7 @@ def walk(
     ignored: bool = False,
     check_stop: StopCheck = lambda: None,
     judged: Sequence[Target] = (),
-) -> Iterator[Entry]:
+) -> Iterator[WalkEntry]:
     """Every entry below a path, depth first, in the order of names. Links are not followed."""
     with workspace.at(path, judged=judged) as spot:
         top = spot.open_directory()
@@ -86,7 +89,7 @@ def _walk_below(
     rules: _Rules,
     ignored: bool,
     check_stop: StopCheck,
-) -> Iterator[Entry]:
+) -> Iterator[WalkEntry]:
     try:
         found = _list_entries(directory, check_stop)
     except OSError as error:
@@ -104,7 +107,7 @@ def _walk_below(
             or (rules and _is_ignored(rules, path, name, is_directory))
         ):
             continue
-        yield Entry(path, name, directory, is_directory, is_link, is_file)
+        yield WalkEntry(path, name, directory, is_directory, is_link, is_file)
         if is_directory and depth > 1:
             try:
                 inside = os.open(name, DIRECTORY, dir_fd=directory)

@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
 from swink.system.targets import LONGEST, Seen, Target, Version, look, remember, take, version_of, was_written
-from swink.system.writable import mark_writable
+from swink.system.writable import is_beneath, mark_writable
 from swink.tools import ToolContext, ToolError
 from swink.tools.coding.credentials import Readable, explain_refusal, holds_credentials, suspect
 from swink.tools.coding.secrets import list_secret_paths
-from swink.tools.coding.view import is_beneath
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from swink.messages import Text
+from swink.system.files import temporary_name
 from swink.system.targets import note_written, version_of
 from swink.tools import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.coding.edits import Edit, apply_edits
@@ -42,15 +43,7 @@ def write_tools(workspace: Workspace) -> list[Tool]:
         """
         judged = workspace.judged(ctx, path)
         with workspace.at(path, write=True, make_parents=True, judged=judged) as spot, lock_spot(spot):
-            before, old = _read(spot)
-            _expect(spot, old, expected_hash)
-            encoding = Encoding()
-            if old is not None and (kept := detect(old)) is not None and kept.bom:
-                encoding = kept
-            new = _encode(content, encoding, spot)
-            _replace(spot, new, before, ctx)
-            done = "created" if old is None else "replaced"
-            return _build_result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
+            return _write(spot, content, ctx, expected_hash)
 
     @tool(requires_approval=True)
     def edit_file(
@@ -66,24 +59,7 @@ def write_tools(workspace: Workspace) -> list[Tool]:
         """
         judged = workspace.judged(ctx, path)
         with workspace.at(path, write=True, judged=judged) as spot, lock_spot(spot):
-            before, old = _read(spot)
-            if old is None:
-                raise ToolError(f"{spot.path} does not exist; use write_file to create it")
-            _expect(spot, old, expected_hash)
-            encoding = detect(old)
-            if encoding is None:
-                raise ToolError(f"{spot.path} is {describe_binary(old)}, not text")
-            applied = apply_edits(encoding.decode(old), edits)
-            new = _encode(applied.text, encoding, spot)
-            _replace(spot, new, before, ctx)
-            where = ", ".join(map(str, applied.lines[:20])) + (", …" if len(applied.lines) > 20 else "")
-            count = len(applied.lines)
-            return _build_result(
-                spot,
-                old,
-                new,
-                f"edited {spot.path}: {count} replacement{'s' if count > 1 else ''} at line {where}",
-            )
+            return _edit(spot, edits, ctx, expected_hash)
 
     @tool(requires_approval=True)
     def delete_file(path: str, ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
@@ -94,35 +70,56 @@ def write_tools(workspace: Workspace) -> list[Tool]:
         """
         judged = workspace.judged(ctx, path)
         with workspace.at(path, write=True, follow=False, judged=judged) as spot, lock_spot(spot):
-            found = spot.stat()
-            if found is not None and stat.S_ISDIR(found.st_mode):
-                raise ToolError(
-                    f"{spot.path} is a directory, and only files are deleted; use rmdir or rm -r in bash"
-                )
-            before, old = _read(spot)
-            if before is None or old is None:
-                raise ToolError(f"{spot.path} does not exist")
-            _expect(spot, old, expected_hash)
-            _remove(spot, before, ctx)
-            details = {
-                "path": spot.path,
-                "is_new_file": False,
-                "old_content": _show(old),
-                "new_content": None,
-                "hash": None,
-            }
-            return ToolResult(
-                (Text(f"deleted {spot.path} ({len(old):,} bytes) [hash was {hash_content(old)}]"),), details
-            )
+            return _delete(spot, ctx, expected_hash)
 
     return [write_file, edit_file, delete_file]
 
 
+def _write(spot: Spot, content: str, ctx: ToolContext, expected_hash: str | None) -> ToolResult:
+    before, old = _read(spot)
+    _expect(spot, old, expected_hash)
+    encoding = Encoding()
+    if old is not None and (kept := detect(old)) is not None and kept.bom:
+        encoding = kept
+    new = _encode(content, encoding, spot)
+    _replace(spot, new, before, ctx)
+    done = "created" if old is None else "replaced"
+    return _build_result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
+
+
+def _edit(spot: Spot, edits: list[Edit], ctx: ToolContext, expected_hash: str | None) -> ToolResult:
+    before, old = _read(spot)
+    if old is None:
+        raise ToolError(f"{spot.path} does not exist; use write_file to create it")
+    _expect(spot, old, expected_hash)
+    encoding = detect(old)
+    if encoding is None:
+        raise ToolError(f"{spot.path} is {describe_binary(old)}, not text")
+    applied = apply_edits(encoding.decode(old), edits)
+    new = _encode(applied.text, encoding, spot)
+    _replace(spot, new, before, ctx)
+    where = ", ".join(map(str, applied.lines[:20])) + (", …" if len(applied.lines) > 20 else "")
+    count = len(applied.lines)
+    done = f"{count} replacement{'s' if count > 1 else ''} at line {where}"
+    return _build_result(spot, old, new, f"edited {spot.path}: {done}")
+
+
+def _delete(spot: Spot, ctx: ToolContext, expected_hash: str | None) -> ToolResult:
+    found = spot.stat()
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise ToolError(f"{spot.path} is a directory, and only files are deleted; use rmdir or rm -r in bash")
+    before, old = _read(spot)
+    if before is None or old is None:
+        raise ToolError(f"{spot.path} does not exist")
+    _expect(spot, old, expected_hash)
+    _remove(spot, before, ctx)
+    return _build_result(spot, old, None, f"deleted {spot.path} ({len(old):,} bytes)")
+
+
 def _remove(spot: Spot, before: os.stat_result, ctx: ToolContext) -> None:
     """Rename the file before deleting it, so that a file put in its place meanwhile is not deleted."""
-    if ctx.cancelled:
-        raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was deleted")
-    temporary = _choose_temporary(spot)
+    _check_cancelled(spot, ctx, "deleted")
+    temporary = temporary_name(spot.name)
     try:
         os.rename(spot.name, temporary, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
         taken = os.stat(temporary, dir_fd=spot.directory, follow_symlinks=False)
@@ -145,12 +142,6 @@ def _put_back(spot: Spot, temporary: str) -> None:
             f"{spot.path} changed meanwhile and something else has its name now; it was kept as {temporary}"
         ) from error
     os.unlink(temporary, dir_fd=spot.directory)
-
-
-def _choose_temporary(spot: Spot) -> str:
-    """An unused name in the file's directory."""
-    name = spot.name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
-    return f".{name}.{os.urandom(4).hex()}.tmp"
 
 
 def _read(spot: Spot) -> tuple[os.stat_result, bytes] | tuple[None, None]:
@@ -191,8 +182,12 @@ def _encode(text: str, encoding: Encoding, spot: Spot) -> bytes:
 
 
 def _replace(spot: Spot, new: bytes, before: os.stat_result | None, ctx: ToolContext) -> None:
-    """Write the new content beside the file, flush it to disk and rename it over the file, mode kept."""
-    temporary = _choose_temporary(spot)
+    """Write the new content beside the file, flush it to disk and rename it over the file, mode kept.
+
+    Unlike `system/files.py` it works in an open directory, for which no link can be swapped in, and looks
+    once more at the file before the rename.
+    """
+    temporary = temporary_name(spot.name)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=spot.directory)
@@ -205,10 +200,7 @@ def _replace(spot: Spot, new: bytes, before: os.stat_result | None, ctx: ToolCon
             if before is not None:
                 _keep_attributes(fd, before)
             os.fsync(fd)
-            if ctx.cancelled:
-                raise ToolError(
-                    f"nothing was changed: the call was cancelled before {spot.path} was replaced"
-                )
+            _check_cancelled(spot, ctx, "replaced")
             if _changed(before, spot.stat()):
                 raise _somebody_else(spot)
             os.rename(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
@@ -229,6 +221,11 @@ def _keep_attributes(fd: int, before: os.stat_result) -> None:
     os.fchmod(fd, stat.S_IMODE(before.st_mode))
 
 
+def _check_cancelled(spot: Spot, ctx: ToolContext, done: str) -> None:
+    if ctx.cancelled:
+        raise ToolError(f"nothing was changed: the call was cancelled before {spot.path} was {done}")
+
+
 def _changed(before: os.stat_result | None, now: os.stat_result | None) -> bool:
     if before is None or now is None:
         return before is not now
@@ -241,15 +238,16 @@ def _somebody_else(spot: Spot) -> ToolError:
     )
 
 
-def _build_result(spot: Spot, old: bytes | None, new: bytes, text: str) -> ToolResult:
+def _build_result(spot: Spot, old: bytes | None, new: bytes | None, text: str) -> ToolResult:
     details = {
         "path": spot.path,
         "is_new_file": old is None,
         "old_content": None if old is None else _show(old),
-        "new_content": _show(new),
-        "hash": hash_content(new),
+        "new_content": None if new is None else _show(new),
+        "hash": None if new is None else hash_content(new),
     }
-    return ToolResult((Text(f"{text} [hash {details['hash']}]"),), details)
+    was = f"hash was {hash_content(old)}" if new is None and old is not None else f"hash {details['hash']}"
+    return ToolResult((Text(f"{text} [{was}]"),), details)
 
 
 def _show(data: bytes) -> str | None:

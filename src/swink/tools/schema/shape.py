@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
+from swink.system.shorten import clip_middle
 from swink.tools.schema.conversion import describe_type
 from swink.tools.schema.standins import convert, validator_of
 
@@ -82,4 +83,4 @@ def _locate(text: str) -> str:
 
 def _shorten(text: str) -> str:
     """A violation without the middle of the value it quotes."""
-    return text if len(text) <= 500 else f"{text[:250]} … {text[-200:]}"
+    return clip_middle(text, 250, 200, most=500)

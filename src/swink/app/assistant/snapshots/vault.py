@@ -14,13 +14,13 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import TypeVar
 
 import msgspec
 
 from swink.app.assistant.snapshots.trees import FileEntry, PathChange, Tree, TreeSnapshot
 from swink.system.filelock import locked
+from swink.system.files import open_private, write_whole
 
 T = TypeVar("T")
 
@@ -54,7 +54,8 @@ class Vault:
         """Hold the lock; TimeoutError if another process holds it for long."""
         for name in ("", "objects", "snapshots"):
             os.makedirs(os.path.join(self.folder, name), 0o700, exist_ok=True)
-        with open(os.path.join(self.folder, "lock"), "a+b", opener=_private) as file, locked(file, PATIENCE):
+        lock = os.path.join(self.folder, "lock")
+        with open(lock, "a+b", opener=open_private) as file, locked(file, PATIENCE):
             yield
 
     @property
@@ -234,21 +235,12 @@ class Vault:
 
     def write(self, path: str, data: bytes) -> None:
         """A file that is there as a whole, or not at all."""
-        folder, name = os.path.split(path)
-        new = os.path.join(folder, f".{name}.{token_hex(4)}")
+        # Not durable: a snapshot may have thousands of files, and one that is damaged is found by its hash.
         try:
-            descriptor = _private(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            write_whole(path, data, durable=False)
         except FileNotFoundError:
-            os.makedirs(folder, 0o700, exist_ok=True)
-            descriptor = _private(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(new, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(new)
-            raise
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            write_whole(path, data, durable=False)
 
 
 def hash_of(data: bytes) -> str:
@@ -258,7 +250,3 @@ def hash_of(data: bytes) -> str:
 
 def _inside(entry: FileEntry | None) -> str:
     return entry.content if entry is not None and entry.kind == "directory" else ""
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)

@@ -5,7 +5,6 @@ from swink.app.tui.editor.completer import Commands
 from swink.app.tui.editor.editor import Editor
 from swink.app.tui.editor.offers import CommandWord
 from swink.app.tui.editor.pane import EditorPane, QueueList
-from swink.app.tui.editor.prompthistory import state_dir
 from swink.app.tui.editor.submitted import Submitted, TakeBack, kind_of
 from swink.app.tui.editor.typed import Typed
 
@@ -21,5 +20,4 @@ __all__ = [
     "attached_name",
     "kind_of",
     "said_text",
-    "state_dir",
 ]

@@ -15,9 +15,9 @@ from swink.errors import InvalidInput
 from swink.events.transcript import PromptBlock
 from swink.messages import Image, Input, Message, Text
 from swink.messages.mediafiles import media_type_of
+from swink.system.writable import is_beneath
 from swink.tools import ToolError
 from swink.tools.coding.text import detect
-from swink.tools.coding.view import is_beneath
 from swink.tools.coding.workspace import PathRefused, Workspace
 
 LARGEST_TEXT = 100_000

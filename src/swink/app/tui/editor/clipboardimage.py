@@ -10,6 +10,7 @@ from pathlib import Path
 
 from swink.app.tui.editor.attaching import LARGEST_IMAGE
 from swink.messages.mediafiles import media_type_of
+from swink.system.files import write_whole
 from swink.system.programs import NEUTRAL, Command, ProgramChanged, environment, find_program
 
 SECONDS = 5.0
@@ -63,8 +64,7 @@ def _save(folder: Path, data: bytes) -> str | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_old(folder)
         path = folder / f"clipboard-{hashlib.sha256(data).hexdigest()[:8]}.png"
-        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(data)
+        write_whole(path, data, durable=False)
     except OSError:
         return None
     return str(path)

@@ -16,6 +16,7 @@ import msgspec
 
 from swink.app.tui.editor.prompthistory import without_secrets
 from swink.app.tui.editor.typed import Typed
+from swink.system.files import write_whole
 from swink.system.threads import Serial, in_thread
 
 LONGEST = 250_000
@@ -59,13 +60,8 @@ class Drafts:
                 self._path.unlink(missing_ok=True)
                 return
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = self._path.with_suffix(".part")
-            try:
-                with open(part, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-                    file.write(msgspec.json.encode(kept))
-                os.replace(part, self._path)
-            finally:
-                part.unlink(missing_ok=True)
+            # It is written at every pause in typing, and need only survive the process.
+            write_whole(self._path, msgspec.json.encode(kept), durable=False)
 
     def _restore(self) -> Typed | None:
         for path in sorted(self._left(), key=_modified, reverse=True):

@@ -1,7 +1,6 @@
 """PromptHistory: what was said before, in all directories and sessions, in one file of the user's."""
 
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from swink.app.tui.editor.fuzzy import all_words
 from swink.app.tui.editor.typed import Typed, more_lines
 from swink.messages.redact import redact_text
 from swink.system.filelock import is_at, locked
+from swink.system.files import open_private, write_whole
 from swink.system.threads import Serial, in_thread
 
 MOST = 2_000
@@ -155,7 +155,7 @@ def append(path: Path, said: Said) -> None:
     """Add a line at the end; other processes may do the same."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
-        with open(path, "a+b", opener=_private) as file, locked(file, within=5):
+        with open(path, "a+b", opener=open_private) as file, locked(file, within=5):
             if not is_at(file, path):
                 continue  # somebody has just replaced it by a shorter one
             size = file.seek(0, os.SEEK_END)
@@ -184,7 +184,6 @@ def _ago(seconds: float) -> str:
 
 
 def _shorten(path: Path) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     kept: list[bytes] = []
     size = 0
     for said in reversed(read_history(path)):
@@ -193,30 +192,4 @@ def _shorten(path: Path) -> None:
         if size > LARGEST // 2:
             break
         kept.append(line)
-    try:
-        with open(part, "wb", opener=_private) as file:
-            file.writelines(reversed(kept))
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def state_dir() -> Path | None:
-    """The user's place for state: XDG_STATE_HOME, else the platform's; None for a user without a home."""
-    if chosen := os.environ.get("XDG_STATE_HOME"):
-        return Path(chosen).expanduser() / "swink"
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    match sys.platform:
-        case "darwin":
-            return home / "Library" / "Application Support" / "swink"
-        case "win32":
-            return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "swink"
-        case _:
-            return home / ".local" / "state" / "swink"
+    write_whole(path, b"".join(reversed(kept)))

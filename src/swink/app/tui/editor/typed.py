@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from swink.system.shorten import clip_middle
+
 MOST_LINES = 10
 """Lines of a paste that are shown; longer ones fold."""
 MOST_CHARACTERS = 5_000
@@ -126,9 +128,7 @@ def paste_name(content: str, text: str, names: Iterable[str]) -> str:
 def image_name(path: str, text: str, names: Iterable[str]) -> str:
     """A placeholder for an image, with a number that neither the text nor another placeholder has."""
     name = _ODD_IN_NAMES.sub("_", re.split(r"[/\\]", path)[-1])
-    if len(name) > 40:
-        name = f"{name[:24]}…{name[-15:]}"
-    return f"[image #{_next_number('image', text, names)} {name}]"
+    return f"[image #{_next_number('image', text, names)} {clip_middle(name, 24, 15, '…', most=40)}]"
 
 
 def placeholder_around(line: str, column: int, names: Mapping[str, object]) -> tuple[int, int] | None:

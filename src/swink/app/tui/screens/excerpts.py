@@ -21,6 +21,7 @@ from swink.events.transcript import (
     ThinkingBlock,
     ToolBlock,
 )
+from swink.system.shorten import clip_end
 
 _BLOCKS = 12
 _CHARACTERS = 2_000
@@ -98,5 +99,4 @@ def painted(strips: Iterable[Strip]) -> Text:
 
 
 def _cut(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]} …"
+    return clip_end(text.strip(), _CHARACTERS, " …")

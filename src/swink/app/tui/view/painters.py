@@ -34,6 +34,7 @@ from swink.events.transcript import (
     Transcript,
 )
 from swink.messages import Text, text_of
+from swink.system.shorten import clip
 
 Thinking = Literal["hidden", "collapsed", "shown"]
 Inside = Callable[[ToolBlock], Mapping[str, Transcript]]
@@ -280,7 +281,7 @@ def _paint_thinking(canvas: Canvas, block: ThinkingBlock, thinking: Thinking, fo
         label = "thought" if block.is_complete else "thinking"
         more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
         room = canvas.width - len(label) - len(more) - 6
-        cut = line if len(line) <= room else line[: max(0, room - 1)] + "…"
         canvas.line(
-            [("∴ ", look.dim), (f"{label}  ", look.dim), (cut, look.thinking), (more, look.dim)], copied=text
+            [("∴ ", look.dim), (f"{label}  ", look.dim), (clip(line, room), look.thinking), (more, look.dim)],
+            copied=text,
         )

@@ -22,7 +22,7 @@ SIGNED = "signed"
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
-class Room:
+class ByteBudget:
     """How many bytes may still be read."""
 
     def __init__(self, size: int = MAX_BYTES) -> None:
@@ -35,16 +35,16 @@ class Room:
             raise OSError(27, f"too much to keep in {name}")
 
 
-def read_at(root: str, path: str, room: Room) -> "Tree":
+def read_at(root: str, path: str, budget: ByteBudget) -> "Tree":
     """What is at a path beneath the root; of what is too large, or cannot be read, the signature."""
     parent = open_beneath(root, os.path.dirname(path))
     if parent is None:
         return None
-    left = room.left
+    left = budget.left
     try:
-        return read(parent, os.path.basename(path), room)
+        return read(parent, os.path.basename(path), budget)
     except OSError:
-        room.left = left
+        budget.left = left
         return sign(parent, os.path.basename(path))
     finally:
         os.close(parent)
@@ -76,7 +76,7 @@ def _sign(parent: int, name: str, signature: "Any", depth: int) -> None:
         os.close(fd)
 
 
-def read(parent: int, name: str, room: Room, depth: int = 0) -> "Tree":
+def read(parent: int, name: str, budget: ByteBudget, depth: int = 0) -> "Tree":
     """What has this name in an open directory; raises OSError if it is too much, too deep or not readable."""
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -86,7 +86,7 @@ def read(parent: int, name: str, room: Room, depth: int = 0) -> "Tree":
     if stat.S_ISLNK(found.st_mode):
         return "link", 0, os.readlink(name, dir_fd=parent)
     if stat.S_ISREG(found.st_mode):
-        room.take(found.st_size, name)
+        budget.take(found.st_size, name)
         fd = os.open(name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | os.O_NONBLOCK, dir_fd=parent)
         with os.fdopen(fd, "rb") as file:
             return "file", mode, file.read(found.st_size + 1)
@@ -99,7 +99,7 @@ def read(parent: int, name: str, room: Room, depth: int = 0) -> "Tree":
         return (
             "directory",
             mode,
-            {inside: read(fd, inside, room, depth + 1) for inside in sorted(os.listdir(fd))},
+            {inside: read(fd, inside, budget, depth + 1) for inside in sorted(os.listdir(fd))},
         )
     finally:
         os.close(fd)

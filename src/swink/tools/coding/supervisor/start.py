@@ -28,11 +28,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from swink.tools.coding.supervisor import aftermath, confinement, memory, reservation, tree
+    from swink.tools.coding.supervisor import cleanup, confinement, memory, reservation, tree
 
     Launch = dict[str, Any]
 else:
-    import aftermath
+    import cleanup
     import confinement
     import reservation
     import tree
@@ -54,7 +54,7 @@ def main() -> None:
     guardian = os.getpid()
     try:
         tree.adopt_orphans()
-        originals = aftermath.Originals(launch["watch"]) if launch["watch"] else None
+        originals = cleanup.Originals(launch["watch"]) if launch["watch"] else None
         launch["argv"] = _reserve(launch)
     except OSError as error:
         reservation.release()
@@ -72,7 +72,7 @@ def main() -> None:
         os._exit(1)
 
 
-def _guard(supervisor: int, news: int, originals: "aftermath.Originals | None") -> "NoReturn":
+def _guard(supervisor: int, news: int, originals: "cleanup.Originals | None") -> "NoReturn":
     """Wait for the supervisor's end; should it be killed, stopped or fail, do the rest of its work."""
     os.close(1)
     _, status = os.waitpid(supervisor, os.WUNTRACED)
@@ -93,7 +93,7 @@ def _guard(supervisor: int, news: int, originals: "aftermath.Originals | None") 
 
 
 def _supervise(
-    launch: "Launch", guardian: int, news: int, originals: "aftermath.Originals | None"
+    launch: "Launch", guardian: int, news: int, originals: "cleanup.Originals | None"
 ) -> "NoReturn":
     wake_read, wake_write = os.pipe()
     for end in (wake_read, wake_write):
@@ -135,7 +135,7 @@ def _reserve(launch: "Launch") -> list[str]:
     return [*launch["argv"][:at], *options, *launch["argv"][at:]]
 
 
-def _put_right(originals: "aftermath.Originals | None") -> tuple[str, ...]:
+def _put_right(originals: "cleanup.Originals | None") -> tuple[str, ...]:
     """When the last process is gone: remove the reserved names, and undo what the command may not change."""
     reservation.release()
     return tuple(originals.put_right()) if originals else ()

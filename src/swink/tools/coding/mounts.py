@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from swink.system.writable import is_beneath
 from swink.tools.coding.secrets import find_home, list_secret_paths
 
 SYSTEM = (
@@ -24,7 +25,7 @@ _TOOL_CHAINS = (
 _PREFIX_MARKS = ("lib", "libexec", "share", "pyvenv.cfg")
 
 
-class View(Struct, frozen=True):
+class Mounts(Struct, frozen=True):
     """Paths with symlinks resolved: readable ones, the workspace, and hidden ones inside either."""
 
     root: str
@@ -48,7 +49,9 @@ class View(Struct, frozen=True):
         return tuple(path for path in self.hidden if is_beneath(path, self.root))
 
 
-def build_view(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()) -> View:
+def build_mounts(
+    root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()
+) -> Mounts:
     """What a command in this workspace sees, with `readable`, without `hidden` (relative to the root)."""
     home = str(find_home())
     chains = [os.path.realpath(path) for path in list_tool_chains(home) if os.path.exists(path)]
@@ -64,7 +67,7 @@ def build_view(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable
         if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")
     ]
     shown = _select_outermost(found, str(root), home, secrets)
-    return View(
+    return Mounts(
         root=str(root),
         home=home,
         readable=tuple(shown),
@@ -72,11 +75,6 @@ def build_view(root: Path, readable: Sequence[str | Path] = (), hidden: Iterable
         writable=(str(root),),
         tool_chains=tuple({path for path in chains if path in shown or is_beneath(path, "/opt")}),
     )
-
-
-def is_beneath(path: str, top: str) -> bool:
-    """Whether a path is `top` or lies in it."""
-    return path == top or path.startswith(top.rstrip("/") + "/")
 
 
 def list_around(path: str, excluded: Collection[str]) -> Iterator[str]:

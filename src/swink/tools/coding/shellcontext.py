@@ -1,4 +1,4 @@
-"""A place: the directory a command would run in, and what paths and program names mean there."""
+"""The context of a shell command: its directory and environment, and what paths and names mean there."""
 
 import fnmatch
 import os
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.system.writable import is_beneath
 from swink.tools import ToolError
 from swink.tools.coding.credentials import is_known_place, is_unsuspicious, suspect
 from swink.tools.coding.secrets import find_home
 from swink.tools.coding.syntax import Word
-from swink.tools.coding.view import is_beneath
 from swink.tools.coding.workspace import PathRefused, Workspace
 
 MAX_ENTRIES = 5_000
@@ -38,8 +38,8 @@ PLAIN_GLOB = re.compile(r"[\w.*?-]+")
 _SAFE_START = re.compile(r"[\w./]")
 
 
-class Place(Struct, frozen=True):
-    """Where a command would run.
+class ShellContext(Struct, frozen=True):
+    """The directory, the environment and the sandbox that a command would run in.
 
     `private` is the directory where the sandbox keeps the commands' home and temp files, if it has one;
     `is_open` means that no sandbox keeps commands from reading secrets in the workspace.
@@ -82,7 +82,6 @@ class Place(Struct, frozen=True):
         )
 
     def is_directory(self, path: str) -> bool:
-        """Whether a path leads to a directory."""
         return os.path.isdir(os.path.join(self.directory, path))
 
     def has_above(self, names: Sequence[str]) -> bool:
@@ -101,8 +100,8 @@ class Place(Struct, frozen=True):
                 return
             directory = os.path.dirname(directory)
 
-    def enter(self, path: str) -> "Place | None":
-        """The place after `cd path`; None if that is not certain."""
+    def enter(self, path: str) -> "ShellContext | None":
+        """The context after `cd path`; None if that is not certain."""
         if not path or path == "-" or ".." in path.split("/"):
             return None
         full = os.path.normpath(os.path.join(self.directory, path))

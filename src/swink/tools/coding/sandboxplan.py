@@ -1,4 +1,4 @@
-"""A scene: a workspace as a command finds it, with what the sandbox hides and protects in it."""
+"""The plan of a sandbox: the workspace as a command finds it, and what is hidden and protected in it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,38 +8,39 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.system.writable import is_beneath
 from swink.tools.coding.credentials import Readable
 from swink.tools.coding.guarded import Guard, plan_guard
 from swink.tools.coding.homes import list_writable
+from swink.tools.coding.mounts import Mounts, build_mounts
 from swink.tools.coding.obeyed import GUARDED, INSTEAD
 from swink.tools.coding.survey import Findings, Survey
 from swink.tools.coding.toolchains import find_credentials
-from swink.tools.coding.view import View, build_view, is_beneath
 
 
-class Scene(Struct, frozen=True):
+class SandboxPlan(Struct, frozen=True):
     """What a command sees, what it may not change, and what a survey of the workspace found."""
 
-    view: View
+    mounts: Mounts
     guard: Guard = Guard()
     findings: Findings | None = None
     before: Mapping[str, Any] = {}
 
     @property
-    def mounts(self) -> int:
+    def mount_count(self) -> int:
         """How many mounts bubblewrap needs to hide and protect all of it."""
-        view, guard = self.view, self.guard
-        hidden = {*view.hidden_in_root, *view.credentials}
-        return sum(map(len, (hidden, view.writable, guard.read_only, guard.steady, guard.reserved)))
+        mounts, guard = self.mounts, self.guard
+        hidden = {*mounts.hidden_in_root, *mounts.credentials}
+        return sum(map(len, (hidden, mounts.writable, guard.read_only, guard.steady, guard.reserved)))
 
     def watch(self, kept: Sequence[str]) -> dict[str, object] | None:
         """What the supervisor compares when the command has ended."""
         if self.findings is None:
             return None
-        view = self.view
-        secrets = (path for path in view.hidden_in_root if path not in view.credentials)
+        mounts = self.mounts
+        secrets = (path for path in mounts.hidden_in_root if path not in mounts.credentials)
         return {
-            "root": view.root,
+            "root": mounts.root,
             "kept": sorted({*kept, *self.before}, key=len),
             "reserved": [*secrets, *(path for path, _ in self.guard.reserved)],
             "before": dict(self.before),
@@ -53,21 +54,21 @@ class Scene(Struct, frozen=True):
 
     def how_to_allow(self, *paths: str) -> str:
         """What a refusal says about those of the paths that are hidden for their credentials."""
-        named = [os.path.relpath(path, self.view.root) for path in paths if path in self.view.credentials]
+        named = [os.path.relpath(path, self.mounts.root) for path in paths if path in self.mounts.credentials]
         return f" (it may hold credentials; to allow it: readable={named})" if named else ""
 
 
-def survey_scene(
+def plan_sandbox(
     root: Path, survey: Survey, readable: Sequence[str | Path] = (), hidden: Sequence[str | Path] = ()
-) -> Scene:
+) -> SandboxPlan:
     """The workspace as it is now; raises `TooLarge`."""
-    view = build_view(root, readable, hidden)
-    view = replace(view, writable=list_writable(view))
+    mounts = build_mounts(root, readable, hidden)
+    mounts = replace(mounts, writable=list_writable(mounts))
     findings = survey.look()
     credentials = tuple(
         path
-        for path in (*findings.credentials, *find_credentials(view, Readable(root, readable)))
-        if not any(is_beneath(path, place) for place in view.hidden)
+        for path in (*findings.credentials, *find_credentials(mounts, Readable(root, readable)))
+        if not any(is_beneath(path, place) for place in mounts.hidden)
     )
-    view = replace(view, hidden=(*view.hidden, *credentials), credentials=credentials)
-    return Scene(view, plan_guard(view, findings), findings)
+    mounts = replace(mounts, hidden=(*mounts.hidden, *credentials), credentials=credentials)
+    return SandboxPlan(mounts, plan_guard(mounts, findings), findings)

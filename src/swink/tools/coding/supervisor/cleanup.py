@@ -36,10 +36,10 @@ class Originals:
     def __init__(self, watch: "dict[str, Any]") -> None:
         self._watch = watch
         self._root: str = watch["root"]
-        room = snapshot.Room()
+        budget = snapshot.ByteBudget()
         before = watch["before"]
         self._before = {
-            path: before[path] if path in before else snapshot.read_at(self._root, path, room)
+            path: before[path] if path in before else snapshot.read_at(self._root, path, budget)
             for path in watch["kept"]
         }
         self._notes: list[str] = []
@@ -178,7 +178,7 @@ class Originals:
 
     def _is_wrong(self, fd: int, part: str, path: str) -> bool:
         try:
-            found = snapshot.read(fd, part, snapshot.Room(MAX_CONFIGURATION))
+            found = snapshot.read(fd, part, snapshot.ByteBudget(MAX_CONFIGURATION))
         except OSError:
             return True  # too large to check, or unreadable
         match found:
@@ -205,7 +205,7 @@ class Originals:
 
     def _leads_inside(self, parent: int, name: str, path: str) -> bool:
         try:
-            found = snapshot.read(parent, name, snapshot.Room(MAX_CONFIGURATION))
+            found = snapshot.read(parent, name, snapshot.ByteBudget(MAX_CONFIGURATION))
         except OSError:
             return False  # too large to check, or unreadable
         match found:
@@ -234,7 +234,9 @@ class Originals:
 def _read_now(parent: int, name: str, is_signed: bool) -> "Tree":
     """What has a name now, to compare; anything that cannot be read differs from what could."""
     try:
-        return snapshot.sign(parent, name) if is_signed else snapshot.read(parent, name, snapshot.Room())
+        if is_signed:
+            return snapshot.sign(parent, name)
+        return snapshot.read(parent, name, snapshot.ByteBudget())
     except FileNotFoundError:
         return None
     except OSError:

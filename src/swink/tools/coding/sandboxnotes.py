@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from swink.system.writable import is_beneath
 from swink.tools.coding.homes import explain_home
+from swink.tools.coding.mounts import Mounts
 from swink.tools.coding.obeyed import INSTEAD
 from swink.tools.coding.runtime import REMEDY, list_runtime
-from swink.tools.coding.scene import Scene
-from swink.tools.coding.view import View, is_beneath
+from swink.tools.coding.sandboxplan import SandboxPlan
 
 MAX_NAMED = 5
 """Files that one note names."""
@@ -20,40 +21,40 @@ _IS_DENIED = re.compile(r"permission denied|EACCES", re.IGNORECASE)
 """What programs say of a file that Landlock refuses; with mounts they say that it is read-only, or busy."""
 
 
-def explain_refusals(scene: Scene, backend: str, text: str) -> Iterator[str]:
+def explain_refusals(plan: SandboxPlan, backend: str, text: str) -> Iterator[str]:
     """Notes on what a command and its output name and the command could not read or change."""
-    if hidden := _list_hidden(scene.view, text)[:MAX_NAMED]:
+    if hidden := _list_hidden(plan.mounts, text)[:MAX_NAMED]:
         yield (
             "[hidden, as they may hold credentials; to allow them, "
             f"the program names them: readable={hidden}]"
         )
     is_read_only = _IS_READ_ONLY.search(text)
     if is_read_only or _IS_BUSY.search(text):
-        yield from _explain_mounts(scene, text)
+        yield from _explain_mounts(plan, text)
     is_refused = is_read_only or (backend == "landlock" and _IS_DENIED.search(text))
-    if is_refused and (why := explain_home(Path(scene.view.root))):
+    if is_refused and (why := explain_home(Path(plan.mounts.root))):
         yield f"[{why}; to work on a project, start in the directory of that project]"
 
 
-def _list_hidden(view: View, text: str) -> list[str]:
+def _list_hidden(mounts: Mounts, text: str) -> list[str]:
     """The files with credentials that a text names, those in the workspace relative to the root."""
-    inside = [path for path in view.credentials if is_beneath(path, view.root)]
-    outside = [path for path in view.credentials if not is_beneath(path, view.root)]
+    inside = [path for path in mounts.credentials if is_beneath(path, mounts.root)]
+    outside = [path for path in mounts.credentials if not is_beneath(path, mounts.root)]
     return [
-        *(name for name in _list_relative(inside, view.root) if os.path.basename(name) in text),
+        *(name for name in _list_relative(inside, mounts.root) if os.path.basename(name) in text),
         # Of a tool chain by more than the name: every project has a `config.toml`.
         *(path for path in outside if "/".join(path.split("/")[-2:]) in text),
     ]
 
 
-def _explain_mounts(scene: Scene, text: str) -> Iterator[str]:
-    root = scene.view.root
+def _explain_mounts(plan: SandboxPlan, text: str) -> Iterator[str]:
+    root = plan.mounts.root
     if own := _find_named(_list_relative(list_runtime(root), root), text):
         yield (
             f"[read-only for commands, because swink itself runs from it: {', '.join(own)}. "
             f"Tell the user the remedy: {REMEDY}]"
         )
-    elif obeyed := _find_named(_list_relative(scene.guard.read_only, root), text):
+    elif obeyed := _find_named(_list_relative(plan.guard.read_only, root), text):
         yield f"[read-only for commands, because other programs obey it: {', '.join(obeyed)}. {INSTEAD}]"
 
 

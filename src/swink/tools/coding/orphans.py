@@ -1,5 +1,6 @@
 """Processes of a command whose supervisor and guardian are gone, found by their mark."""
 
+import logging
 import os
 import secrets
 import signal
@@ -7,7 +8,7 @@ import sys
 import time
 from contextlib import suppress
 
-from swink.tools.coding.logs import log
+log = logging.getLogger("swink.tools")
 
 _RLIMIT_LOCKS = 10
 _LINE = b"Max file locks"
