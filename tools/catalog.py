@@ -8,9 +8,9 @@ import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
-from swink.models.data.convert import make_listing
 from swink.models.data.copies import BUILT_IN
-from swink.models.data.source import MEMBER, PACKAGE
+from swink.models.data.genaiprices import MEMBER, PACKAGE
+from swink.models.data.listmaker import make_listing
 
 
 def made_listing() -> bytes:

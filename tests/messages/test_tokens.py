@@ -9,7 +9,7 @@ import pytest
 from tests.pages import blocks_of, run_program
 
 from swink import Agent, ModelSpec, Tool, Usage
-from swink.agent.context.prefixguard import Sent
+from swink.agent.context.prefixguard import TokenRatio
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Image, ToolCall, UserMessage
 from swink.messages.history import History
@@ -120,43 +120,43 @@ def test_without_the_tokenizer_the_command_that_installs_it_is_told(monkeypatch:
 MODEL = ModelSpec("test", "m")
 
 
-def taught(*reports: int, words: int = 2_000) -> tuple[Sent, int]:
+def taught(*reports: int, words: int = 2_000) -> tuple[TokenRatio, int]:
     """What is learnt from these counts of one request, and what it is estimated at."""
-    sent, context = Sent(), LlmContext("", (UserMessage("word " * words),))
+    tokens, context = TokenRatio(), LlmContext("", (UserMessage("word " * words),))
     for report in reports:
-        sent.learn(MODEL, context, Usage(input=report))
-    return sent, estimate_tokens(context.messages[0])
+        tokens.learn(MODEL, context, Usage(input=report))
+    return tokens, estimate_tokens(context.messages[0])
 
 
 def test_the_estimate_follows_what_the_provider_counts():
-    sent, estimated = taught(3_000)
-    assert sent.ratio(MODEL) == pytest.approx(3_000 / estimated)
-    assert sent.ratio(ModelSpec("test", "other")) == 1, "each model has its own tokenizer"
+    tokens, estimated = taught(3_000)
+    assert tokens.ratio(MODEL) == pytest.approx(3_000 / estimated)
+    assert tokens.ratio(ModelSpec("test", "other")) == 1, "each model has its own tokenizer"
 
 
 def test_one_odd_count_moves_it_a_little():
-    sent, _ = taught(2_000, 2_000, 4_000)
-    assert 1.2 < sent.ratio(MODEL) < 1.5
+    tokens, _ = taught(2_000, 2_000, 4_000)
+    assert 1.2 < tokens.ratio(MODEL) < 1.5
 
 
 @pytest.mark.parametrize("report", [0, 1, 200, 60_000])
 def test_a_count_that_cannot_be_of_this_request_is_ignored(report: int):
-    sent, _ = taught(report)
-    assert sent.ratio(MODEL) == 1
+    tokens, _ = taught(report)
+    assert tokens.ratio(MODEL) == 1
 
 
 def test_it_stays_within_bounds():
-    sent, estimated = taught(*[4_900] * 50)
+    tokens, estimated = taught(*[4_900] * 50)
     assert 4_900 / estimated > 2
-    assert sent.ratio(MODEL) == 2
+    assert tokens.ratio(MODEL) == 2
 
 
 def test_what_was_read_from_a_cache_counts_and_an_unknown_count_does_not():
-    sent, context = Sent(), LlmContext("", (UserMessage("word " * 2_000),))
-    sent.learn(MODEL, context, Usage(input=3_000, unknown=True))
-    assert sent.ratio(MODEL) == 1
-    sent.learn(MODEL, context, Usage(input=100, cache_read=2_800, cache_write=100))
-    assert sent.ratio(MODEL) == pytest.approx(1.5, rel=0.05)
+    tokens, context = TokenRatio(), LlmContext("", (UserMessage("word " * 2_000),))
+    tokens.learn(MODEL, context, Usage(input=3_000, unknown=True))
+    assert tokens.ratio(MODEL) == 1
+    tokens.learn(MODEL, context, Usage(input=100, cache_read=2_800, cache_write=100))
+    assert tokens.ratio(MODEL) == pytest.approx(1.5, rel=0.05)
 
 
 async def test_a_window_is_cut_earlier_if_the_provider_counts_more():

@@ -20,10 +20,10 @@ from tests.counts import MORE, tried
 from swink.messages.modelspec import DETAILS, Cost, ModelSpec, Price, Usage
 from swink.models import catalog
 from swink.models.data import copies
-from swink.models.data.convert import Overlay, make_listing, read_overlay
 from swink.models.data.copies import BUILT_IN, Models, read, user_file
-from swink.models.data.listing import Entry, Listing, Rate, Table
-from swink.models.data.source import MEMBER, PACKAGE, DataError, last_checked, read_source
+from swink.models.data.genaiprices import MEMBER, PACKAGE, DataError, last_checked, read_source
+from swink.models.data.listing import Listing, ModelEntry, Rate, Table
+from swink.models.data.listmaker import Overlay, make_listing, read_overlay
 
 MODELS = Models(read(BUILT_IN), BUILT_IN)
 CHECKED = date.fromisoformat(MODELS.listing.checked)
@@ -38,7 +38,7 @@ def theirs() -> dict[str, Any]:
     return {provider.id: provider for provider in providers if provider.id in MODELS.listing.tables}
 
 
-def entries_of(table: str) -> dict[str, Entry]:
+def entries_of(table: str) -> dict[str, ModelEntry]:
     return {entry.id: entry for part in parts_of(table) for entry in MODELS.table(part).entries}
 
 
@@ -166,7 +166,7 @@ def their_cost(table: str, model: Any, usage: Usage, at: datetime, tier: str | N
 
 
 @cache
-def priced() -> list[tuple[str, Any, Entry]]:
+def priced() -> list[tuple[str, Any, ModelEntry]]:
     return [
         (table, model, entry)
         for table, provider in theirs().items()

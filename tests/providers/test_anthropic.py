@@ -59,7 +59,7 @@ from swink.messages.providertools import (
     WebSearch,
 )
 from swink.providers.anthropic import AnthropicStreamFn
-from swink.providers.anthropic.hosted import describe, hosted_tools
+from swink.providers.anthropic.claudetools import describe, hosted_tools
 from swink.providers.anthropic.stream import as_citation
 from swink.providers.claude import claude_version, takes_schema
 from swink.stream import Done, Error, LlmContext, OutputSchema, Start, StreamOptions

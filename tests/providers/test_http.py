@@ -20,7 +20,6 @@ from loopback import LoopbackServer, MemoryClient, read
 from swink.errors import AuthError, InvalidInput, MisuseError, NetworkError, StreamError
 from swink.messages import ModelSpec
 from swink.messages.redact import sent_keys
-from swink.providers.echoes import KEPT_LIMIT, shown
 from swink.providers.endpoint import check_base_url, endpoint, is_private
 from swink.providers.exchange import decode_json, encode_body, exchange
 from swink.providers.failure import failure, kind_of, parse_error, read_capped, refusal, retry_after
@@ -35,6 +34,7 @@ from swink.providers.http import (
 )
 from swink.providers.notices import Notices
 from swink.providers.openai import OpenAIStreamFn
+from swink.providers.secretechoes import KEPT_LIMIT, shown
 from swink.stream import BlockWriter, Error, Start, StreamOptions, Timeout
 from swink.stream.urls import checked_headers
 

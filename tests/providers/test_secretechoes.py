@@ -17,9 +17,9 @@ from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
 from swink.providers.bedrock import BedrockStreamFn
 from swink.providers.bedrock.sigv4 import Credentials
-from swink.providers.echoes import KEPT_LIMIT, secrets_of, shown, without_echoes
 from swink.providers.http import Request
 from swink.providers.openai import OpenAIStreamFn
+from swink.providers.secretechoes import KEPT_LIMIT, secrets_of, shown, without_echoes
 from swink.stream import Error, StreamOptions
 
 TOKEN = "FwoGZXIvYXdzEJr//////////wEaDNb0h+7zQ5sk-live-9Zx/" + "kq8R+1/Vb" * 40 + "=="

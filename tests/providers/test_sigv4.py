@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swink.errors import AuthError, StreamError
-from swink.providers.bedrock.config import find_credentials, find_region
+from swink.providers.bedrock.awsconfig import find_credentials, find_region
 from swink.providers.bedrock.sigv4 import Credentials, sign_headers
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)

@@ -11,9 +11,9 @@ from loopback import MemoryClient, read
 
 from swink.messages import Capabilities, ModelSpec, ThinkingLevel
 from swink.providers.azure import AzureStreamFn
-from swink.providers.efforts import nearest, openai_efforts
 from swink.providers.openai import OpenAIStreamFn
 from swink.providers.proxy import ProxyStreamFn
+from swink.providers.thinking import nearest, openai_efforts
 from swink.stream import StreamOptions
 
 LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)

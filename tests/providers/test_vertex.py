@@ -25,10 +25,10 @@ from swink.messages import (
     UserMessage,
 )
 from swink.messages.providertools import FileSearch, WebSearch
+from swink.providers.bearertokens import Token, TokenCache
 from swink.providers.http import Request
-from swink.providers.tokens import Token, TokenCache
 from swink.providers.vertex import VertexStreamFn
-from swink.providers.vertex.identity import GoogleIdentity
+from swink.providers.vertex.googleauth import GoogleIdentity
 from swink.stream import LlmContext, Start, StreamOptions
 
 

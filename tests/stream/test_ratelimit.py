@@ -13,7 +13,7 @@ from tests.counts import tried
 from swink import Agent, ExponentialBackoff
 from swink.stream import StreamOptions
 from swink.stream.wrappers import cached, fallback, rate_limited, recorded
-from swink.stream.wrappers.gate import Gate
+from swink.stream.wrappers.ratelimit import RateLimiter
 from swink.testing import Pause, ScriptedModel
 
 ONCE = ExponentialBackoff(max_attempts=1)
@@ -63,7 +63,7 @@ async def test_once_it_is_inside_the_limit_of_a_stream_counts_again() -> None:
 
 
 async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> None:
-    gate, served = Gate(1, 0.0), []
+    gate, served = RateLimiter(1, 0.0), []
 
     async def visit(number: int) -> None:
         async with gate.inside():
@@ -75,7 +75,7 @@ async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> No
 
 
 async def test_a_cancelled_waiter_does_not_use_up_its_minute() -> None:
-    gate = Gate(float("inf"), 0.2)
+    gate = RateLimiter(float("inf"), 0.2)
 
     async def visit() -> float:
         async with gate.inside():
@@ -96,7 +96,7 @@ def test_whoever_is_cancelled_at_any_moment_gives_the_place_back(
     visits: list[tuple[int, int]], concurrent: int
 ) -> None:
     async def main() -> None:
-        gate, inside = Gate(concurrent, 0.0), 0
+        gate, inside = RateLimiter(concurrent, 0.0), 0
 
         async def visit(ticks: int) -> None:
             nonlocal inside
@@ -124,7 +124,7 @@ def test_whoever_is_cancelled_at_any_moment_gives_the_place_back(
 
 
 def test_event_loops_of_several_threads_share_a_gate() -> None:
-    gate, inside, most, visits = Gate(2, 0.0), [], [], []
+    gate, inside, most, visits = RateLimiter(2, 0.0), [], [], []
 
     async def visit() -> None:
         async with gate.inside():
@@ -147,7 +147,7 @@ def test_event_loops_of_several_threads_share_a_gate() -> None:
 
 
 def test_a_waiter_whose_event_loop_is_closed_holds_up_nobody() -> None:
-    gate = Gate(1, 0.0)
+    gate = RateLimiter(1, 0.0)
     loop = asyncio.new_event_loop()
 
     async def visit() -> str:

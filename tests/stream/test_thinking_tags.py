@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swink.stream.thinking import Piece, ReplyParser
+from swink.stream.thinkingtags import Piece, ReplyParser
 
 TAGS = [
     "<think>",

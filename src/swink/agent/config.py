@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from swink.agent.context.compaction import Transform, as_transformers
-from swink.agent.context.prefixguard import Sent
+from swink.agent.context.prefixguard import PrefixGuard, TokenRatio
 from swink.agent.context.windows import SlidingWindow, in_order
 from swink.agent.policy import Answer, Approve, Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
@@ -181,7 +181,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Stream functions that the catalog made, by provider."""
     warned: set[str] = field(default_factory=set[str])
     """What was told once, and is not told again."""
-    sent: Sent = field(default_factory=Sent)
+    guard: PrefixGuard = field(default_factory=PrefixGuard)
+    ratio: TokenRatio = field(default_factory=TokenRatio)
     """The last request, and how far estimates of its size are off."""
 
     def __post_init__(self) -> None:

@@ -36,8 +36,8 @@ from swink.messages.codec import copy_state, plain, to_builtins
 from swink.messages.jsondata import copy_data, encode, from_data
 from swink.messages.redact import describe_error, redact_texts, redact_value, secret_spans
 from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
-from swink.stream.through import Wrap, through
-from swink.stream.wrappers.traits import copy_traits
+from swink.stream.scopedwrap import Wrap, through
+from swink.stream.wrappers.sending import copy_traits
 from swink.system.aio import resolve
 from swink.system.threads import in_thread
 from swink.telemetry import span

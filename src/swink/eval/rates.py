@@ -9,7 +9,7 @@ from swink.errors import ModelThrottled, error_for
 from swink.messages import ModelSpec
 from swink.stream import AssistantMessageEvent, Error, LlmContext, StreamFn, StreamOptions
 from swink.stream.watch import in_line
-from swink.stream.wrappers.traits import copy_traits
+from swink.stream.wrappers.sending import copy_traits
 from swink.system.aio import closing, resolve
 
 _PAUSE = 1.0

@@ -34,12 +34,12 @@ from swink.messages import (
 from swink.messages.checks import check_word
 from swink.messages.redact import redact_text, redact_texts, redact_value
 from swink.providers.chat.conversation import ChatConversation
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
 from swink.providers.convert import paired_messages
 from swink.system.files import whole_file
 
 TrainingFormat = Literal["openai", "sharegpt"]
-_DIALECT = Dialect("openai", documents="file", audio="object")
+_DIALECT = ChatDialect("openai", documents="file", audio="object")
 _MODEL = ModelSpec("openai", "training")
 
 

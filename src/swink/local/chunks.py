@@ -9,7 +9,7 @@ from swink.local.callgrammar import CallParser
 from swink.local.repetition import Repetition
 from swink.messages import Cost, StopReason, Usage
 from swink.stream import UNREPORTED, AssistantMessageEvent, BlockWriter, Done, Error, PromptProgress
-from swink.stream.thinking import Piece, ReplyParser
+from swink.stream.thinkingtags import Piece, ReplyParser
 
 _REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_use"}
 

@@ -69,6 +69,7 @@ class JsonlBackend:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._folder = str(directory)
+        self._prefix = os.path.join(self._folder, "")
         self._known: dict[str, _Known] = {}
         self._unwanted: dict[str, tuple[int, Identity]] = {}
         """Files in which a failed append has left something: the size to cut them to."""
@@ -153,7 +154,7 @@ class JsonlBackend:
             return Repair(id, tuple(contents.losses), kept)
 
     def _path(self, id: str) -> str:
-        return os.path.join(self._folder, id + ".jsonl")
+        return f"{self._prefix}{id}.jsonl"
 
     def _ids(self) -> list[str]:
         return [entry.name.removesuffix(".jsonl") for entry in self._entries()]
@@ -231,7 +232,7 @@ class JsonlBackend:
         return known
 
     def _remember(self, known: _Known) -> None:
-        if len(self._known) >= _MOST_KNOWN:
+        if known.meta.id not in self._known and len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[known.meta.id] = known
 

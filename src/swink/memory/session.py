@@ -67,9 +67,11 @@ class _Session:
             written.append(conversation.by_number(record, added) if is_context else record)
         if not written:
             return
-        durable = any(record.durable for record in written)
-        clean = without_keys(written, self._keys)
-        self.meta = self._backend.append(self.id, self.meta.sequence, clean, durable=durable)
+        durable = False
+        for record in written:
+            durable = durable or record.durable
+        clean, meta = without_keys(written, self._keys), self.meta
+        self.meta = self._backend.append(meta.id, meta.sequence, clean, durable=durable)
         self._known_state = encoded
         for record in written:
             conversation.take(record)

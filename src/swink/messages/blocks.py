@@ -82,7 +82,9 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type",
     signature: str | None = None
 
     def __post_init__(self) -> None:
-        if not are_tidy(self.id, self.name) or self.partial_json is not None or self.signature is not None:
+        id, name = self.id, self.name
+        is_tidy = type(id) is type(name) is str and (id + name).isascii()
+        if not is_tidy or self.partial_json is not None or self.signature is not None:
             tidy_texts(self, "id", "name", optional=("partial_json", "signature"))
         if type(self.arguments) is not ReadOnlyDict:
             if type(self.arguments) is not dict:
@@ -276,11 +278,6 @@ def _settle_source(block: Any, source: object) -> None:
         hint = f"write {name}.from_file(path), {name}.from_url(url) or {name}.from_bytes(data)"
         what = {"Image": "an image", "Document": "a document"}.get(name, "audio")
         raise InvalidInput(f"{what} has a source, not a {type(source).__name__}: {hint}")
-
-
-def are_tidy(one: object, other: object) -> bool:
-    """Whether two fields are text that needs no tidying, as nearly always."""
-    return type(one) is str and type(other) is str and one.isascii() and other.isascii()
 
 
 def tidy_texts(value: Any, *names: str, optional: tuple[str, ...] = ()) -> None:

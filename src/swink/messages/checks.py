@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import TypeGuard, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar
 
 from swink.errors import InvalidInput
 
@@ -24,8 +24,10 @@ def check_type(what: str, value: object, kinds: type | tuple[type, ...]) -> None
 
 def check_list(name: str, value: Iterable[T], of: str) -> Sequence[T]:
     """The items of what should be a list; a text and a single item are refused with what to pass instead."""
-    if type(value) in (tuple, list):
-        return cast("Sequence[T]", value)
+    kind: Any = type(value)
+    items: Any = value
+    if kind is tuple or kind is list:
+        return items
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InvalidInput(f"{name} is a list of {of}; write [...] instead of {value!r:.80}")
     return tuple(value)

@@ -84,7 +84,8 @@ def encode(value: Any, note: Note = str, nulls: int = 0) -> bytes:
         # What is no JSON, and whatever a foreign `model_dump` raises.
         return msgspec.json.encode(as_data(value, note))
     suspect = data.count(b"null") != nulls or (b"$" in data and b"$number" in data)
-    if not _is_shallow_json(data) or (suspect and not _is_ordinary(value)):
+    may_be_deep = data.count(b"[") + data.count(b"{") > _DEEPEST_VALUE
+    if (may_be_deep and not _is_shallow_json(data)) or (suspect and not _is_ordinary(value)):
         return msgspec.json.encode(as_data(value, note))
     return data
 
@@ -163,8 +164,6 @@ def is_shallow(value: Any, levels: int = DEEPEST) -> bool:
 
 
 def _is_shallow_json(data: bytes) -> bool:
-    if data.count(b"[") + data.count(b"{") <= _DEEPEST_VALUE:
-        return True
     try:
         return is_shallow(msgspec.json.decode(data), _DEEPEST_VALUE)
     except RecursionError:

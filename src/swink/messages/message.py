@@ -24,7 +24,6 @@ from swink.messages.blocks import (
     Text,
     Thinking,
     ToolCall,
-    are_tidy,
     tidy_texts,
 )
 from swink.messages.modelspec import Cost, Usage
@@ -52,16 +51,21 @@ class _Content(Struct, frozen=True):
 
     def __post_init__(self: Any) -> None:
         content: tuple[Any, ...] = self.content
-        if type(content) is not tuple or not self.takes.issuperset(map(type, content)):
-            force_setattr(self, "content", content := as_blocks(content))
+        takes = self.takes
+        if type(content) is tuple:
             for block in content:
-                if type(block) not in self.takes:
-                    taken = "text, images, documents, audio and extensions"
-                    raise InvalidInput(f"a {type(self).__name__} takes {taken}, not a {type(block).__name__}")
+                if type(block) not in takes:
+                    break
+            else:
+                return
+        force_setattr(self, "content", content := as_blocks(content))
+        for block in content:
+            if type(block) not in takes:
+                taken = "text, images, documents, audio and extensions"
+                raise InvalidInput(f"a {type(self).__name__} takes {taken}, not a {type(block).__name__}")
 
     @property
     def text(self: Any) -> str:
-        """The text blocks, joined."""
         return text_of(self.content)
 
 
@@ -142,7 +146,9 @@ class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant
 
     def __post_init__(self) -> None:
         _Content.__post_init__(self)
-        if self.error_message is not None or not are_tidy(self.provider, self.model):
+        provider, model = self.provider, self.model
+        is_tidy = type(provider) is type(model) is str and (provider + model).isascii()
+        if not is_tidy or self.error_message is not None:
             tidy_texts(self, "provider", "model", optional=("error_message", "error_kind"))
         if self.stop_reason not in _STOP_REASONS:
             reasons = ", ".join(map(repr, get_args(StopReason)))
@@ -150,13 +156,15 @@ class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant
 
     @property
     def thinking(self) -> str:
-        """The thinking blocks, joined."""
         return "".join(block.text for block in self.content if isinstance(block, Thinking))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls, in order."""
-        return tuple([block for block in self.content if type(block) is ToolCall])
+        calls: tuple[ToolCall, ...] = ()
+        for block in self.content:
+            if type(block) is ToolCall:
+                calls += (block,)
+        return calls
 
     @property
     def failed(self) -> bool:
@@ -189,7 +197,8 @@ class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_
 
     def __post_init__(self) -> None:
         _Content.__post_init__(self)
-        if not are_tidy(self.tool_call_id, self.tool_name):
+        id, name = self.tool_call_id, self.tool_name
+        if not (type(id) is type(name) is str and (id + name).isascii()):
             tidy_texts(self, "tool_call_id", "tool_name")
 
 

@@ -20,7 +20,6 @@ class ReadOnlyDict(dict[str, Any]):
     __slots__ = ()
 
     def copy(self) -> dict[str, Any]:
-        """A copy to change."""
         return thaw(self)
 
     def __copy__(self) -> dict[str, Any]:
@@ -39,7 +38,6 @@ class ReadOnlyList(list[Any]):
     __slots__ = ()
 
     def copy(self) -> list[Any]:
-        """A copy to change."""
         return thaw(self)
 
     def __copy__(self) -> list[Any]:
@@ -57,7 +55,8 @@ def freeze(value: Any, what: str = "data", depth: int = 0) -> Any:
 
     What has no JSON form, or too many levels, is refused.
     """
-    kind = cast("type[Any]", type(value))
+    given: object = value
+    kind = type(given)
     if kind is str:
         return value if value.isascii() else clean(value)
     if kind is ReadOnlyDict or kind is ReadOnlyList or kind in _SCALARS:

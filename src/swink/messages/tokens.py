@@ -17,6 +17,8 @@ from swink.errors import InvalidInput
 from swink.messages.blocks import Audio, Base64Source, Document, Extension, Image, Text, Thinking, ToolCall
 from swink.messages.message import Message
 
+LEAST_RATIO, MOST_RATIO = 0.5, 2.0
+"""How many tokens a provider counts for one that is estimated, at least and at most."""
 FRAME = 16
 """Quarters of a token that a message or a tool counts for besides its content."""
 _IMAGE = 4_800  # about 1,200 tokens
@@ -79,7 +81,9 @@ def size_of(message: Message) -> int:
         block: Any = item
         kind = type(item)
         if kind is Text or kind is Thinking:
-            size += text_size(block.text)
+            text: str = block.text
+            length = len(text)
+            size += length if length <= _SHORT and text.isascii() else text_size(text)
         elif kind is ToolCall:
             size += len(block.name) + json_size(block.arguments)
         elif kind is Image:
@@ -134,7 +138,8 @@ def json_size(value: Any) -> int:
         except Exception:
             # A value of the application's: what it is as text may be anything, and so may its failure be.
             return 0
-    return len(data) if len(data) <= _SHORT else text_size(data.decode())
+    size = len(data)
+    return size if size <= _SHORT else text_size(data.decode())
 
 
 def _measure(data: bytes) -> int:

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from swink.errors import InvalidInput, UnknownModel
 from swink.messages import Cost, ModelSpec, Price, Usage
 from swink.messages.modelspec import HOSTED_USES
 from swink.models.data import copies
-from swink.models.data.listing import Entry
+from swink.models.data.listing import ModelEntry
 from swink.stream import StreamFn
 
 PROVIDERS: Mapping[str, str] = {
@@ -82,16 +82,19 @@ def price_of(spec: ModelSpec, at: datetime | None = None, *, service_tier: str |
     return None if entry is None else entry.price(at, service_tier)
 
 
-def cost_of(spec: ModelSpec, usage: Usage, at: datetime | None = None) -> Cost | None:
-    """What one request cost by the listed price; None if anything of it is unknown.
+def cost_of(spec: ModelSpec, usage: Usage, at: datetime | float | None = None) -> Cost | None:
+    """What one request cost by the listed price, now or at another time; None if anything of it is unknown.
 
     A service tier other than the usual one is named in `usage.extra`, as "service_tier_flex" and the like.
     """
+    entry = _entry(spec.provider, spec.model_id)
+    if entry is None:
+        return None
     tier = None
     for key in usage.extra:
         if key.startswith(SERVICE_TIER):
             tier = key.removeprefix(SERVICE_TIER)
-    price = price_of(spec, at, service_tier=tier)
+    price = entry.price(datetime.fromtimestamp(at, UTC) if isinstance(at, int | float) else at, tier)
     if price is None or any(usage.extra.keys() & HOSTED_USES - price.uses.keys()):
         return None
     return price.cost(usage)
@@ -209,7 +212,7 @@ def _entry_points() -> Iterable[Any]:
 
 
 @lru_cache(1024)
-def _entry(provider: str, model_id: str) -> Entry | None:
+def _entry(provider: str, model_id: str) -> ModelEntry | None:
     return copies.current().find(provider, model_id)
 
 

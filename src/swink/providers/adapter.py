@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from swink.errors import ModelError
 from swink.messages import ModelSpec
-from swink.messages.providertools import McpConnector
-from swink.providers.conversations import Conversation, Conversations
+from swink.messages.providertools import HostedTool, McpConnector
+from swink.providers.conversations import Conversations, WireConversation
 from swink.providers.endpoint import Endpoint, provider_endpoint
 from swink.providers.exchange import Again, Decoder, encode_body, exchange, merge_objects
 from swink.providers.failure import refusal
@@ -36,7 +36,7 @@ class Ask(Struct):
     context: LlmContext
     options: StreamOptions
     notices: Notices
-    conversation: Conversation | None = None
+    conversation: WireConversation | None = None
     """The history in the provider's words; `body` gets its items."""
 
 
@@ -48,7 +48,7 @@ class Wire:
     accept: ClassVar[str] = "text/event-stream"
     refused_types: ClassVar[tuple[str, ...]] = ("text/html", "application/json")
 
-    def conversation(self, model: ModelSpec) -> Conversation:
+    def conversation(self, model: ModelSpec) -> WireConversation:
         """An empty conversation with a model; it is kept, and grows with the history."""
         raise NotImplementedError
 
@@ -57,7 +57,6 @@ class Wire:
         raise NotImplementedError
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> Decoder:
-        """What reads the answer."""
         raise NotImplementedError
 
     def headers(self, ask: Ask) -> Mapping[str, str]:
@@ -65,7 +64,6 @@ class Wire:
         return {}
 
     def explain(self, response: Response, body: bytes) -> ModelError:
-        """The error of an answer of 4xx or 5xx."""
         return refusal(response, body)
 
     def extra(self, ask: Ask) -> Mapping[str, Any]:
@@ -84,6 +82,8 @@ class Adapter:
     wire: Wire
     path: ClassVar[str] = ""
     """What follows the base URL, where that is the same for all models."""
+    key_header: ClassVar[str] = ""
+    """The header that carries the key; empty: it is a bearer token."""
 
     def __init__(
         self,
@@ -115,7 +115,6 @@ class Adapter:
     def __call__(
         self, model: ModelSpec, context: LlmContext, options: StreamOptions
     ) -> AsyncGenerator[AssistantMessageEvent, None]:
-        """Ask for one reply."""
         self._notices.check(options)
         wire = self.wire_for(model)
         ask = Ask(model, self.name_of(model), context, options, self._notices)
@@ -157,14 +156,15 @@ class Adapter:
         return model.model_id
 
     def url(self, ask: Ask) -> str:
-        """Where the request goes."""
         return f"{self.base_url}{self.path}"
 
     async def authorization(self, ask: Ask, url: str, body: bytes) -> Mapping[str, str]:
-        """The headers that say who asks: the key as a bearer token, if there is one."""
+        """The headers that say who asks: the key, if there is one."""
         await self._endpoint.prepare_key(ask.options.api_key)
         key = self._endpoint.key(ask.options.api_key)
-        return {"authorization": f"Bearer {key}"} if key else {}
+        if not key:
+            return {}
+        return {self.key_header: key} if self.key_header else {"authorization": f"Bearer {key}"}
 
     async def _request(self, wire: Wire, ask: Ask, again: Again | None = None) -> Request:
         ask.conversation, messages = self._conversations.items(
@@ -175,11 +175,16 @@ class Adapter:
         body = wire.body(ask, messages)
         if again is not None:
             body |= again.fields
-        data = encode_body(merge_objects(wire.extra(ask), body, ask.notices.report), {})
+        if extra := wire.extra(ask):
+            body = merge_objects(extra, body, ask.notices.report)
+        data = encode_body(body, {})
         url = self.url(ask)
         own = {"content-type": "application/json", "accept": wire.accept, **wire.headers(ask)}
         headers = self._endpoint.check_headers(
             {**own, **await self.authorization(ask, url, data)}, self._headers, ask.options.headers
         )
-        tokens = [tool.token for tool in ask.context.hosted if isinstance(tool, McpConnector) and tool.token]
-        return Request(url, headers, data, secrets=tuple(tokens))
+        return Request(url, headers, data, secrets=_tokens(ask.context.hosted) if ask.context.hosted else ())
+
+
+def _tokens(hosted: Sequence[HostedTool]) -> tuple[str, ...]:
+    return tuple([tool.token for tool in hosted if isinstance(tool, McpConnector) and tool.token])

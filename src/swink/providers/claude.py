@@ -10,8 +10,8 @@ from typing import Any, cast
 import msgspec
 
 from swink.messages import ModelSpec
-from swink.providers.efforts import refuse
 from swink.providers.notices import Notices
+from swink.providers.thinking import refuse
 from swink.stream import StreamOptions
 
 LEAST_ANSWER = 1024

@@ -28,7 +28,7 @@ LARGEST = 64 * 1024
 _GONE = Raw(b"")
 
 
-class Conversation(Protocol):
+class WireConversation(Protocol):
     """Turns a history into items, message by message.
 
     What a message becomes may depend on those before it, never on those after it; adding one may change the
@@ -37,9 +37,7 @@ class Conversation(Protocol):
 
     items: list[Any]
 
-    def add(self, message: LlmMessage) -> None:
-        """Convert the next message."""
-        ...
+    def add(self, message: LlmMessage) -> None: ...
 
 
 class _Kept:
@@ -47,7 +45,7 @@ class _Kept:
 
     __slots__ = ("conversation", "history", "joined", "model", "seen", "settled", "whole")
 
-    def __init__(self, model: ModelSpec, conversation: Conversation) -> None:
+    def __init__(self, model: ModelSpec, conversation: WireConversation) -> None:
         self.model = model.provider, model.model_id
         self.conversation = conversation
         self.history: object = None
@@ -67,11 +65,11 @@ class _Kept:
     def settle(self) -> list[Any]:
         """The items as they are now; those that cannot change any more become JSON."""
         items = self.conversation.items
-        while self.settled < len(items) - OPEN:
-            data = encode_body(items[self.settled], {})
+        for place in range(self.settled, len(items) - OPEN):
+            data = encode_body(items[place], {})
             if len(data) <= LARGEST:
-                items[self.settled] = Raw(data)
-            self.settled += 1
+                items[place] = Raw(data)
+            self.settled = place + 1
         while self.settled - self.joined >= TOGETHER:
             self._join(items)
         return [*self.whole, *items[self.joined :]]
@@ -93,8 +91,8 @@ class Conversations:
         self._kept: list[_Kept] = []
 
     def items(
-        self, messages: Sequence[LlmMessage], model: ModelSpec, make: Callable[[ModelSpec], Conversation]
-    ) -> tuple[Conversation, list[Any]]:
+        self, messages: Sequence[LlmMessage], model: ModelSpec, make: Callable[[ModelSpec], WireConversation]
+    ) -> tuple[WireConversation, list[Any]]:
         """A conversation that has these messages, and its items."""
         whole = paired_messages(messages)
         kept = self._take(whole, model) or _Kept(model, make(model))
@@ -109,7 +107,6 @@ class Conversations:
         return kept.conversation, items
 
     def clear(self) -> None:
-        """Keep nothing any more."""
         self._kept.clear()
 
     def _take(self, messages: Sequence[LlmMessage], model: ModelSpec) -> _Kept | None:

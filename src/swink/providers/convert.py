@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -40,6 +40,7 @@ INTERRUPTED = "error: no result; the call was interrupted"
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 DATA_URL = re.compile(r"data:([\w.+/-]+);base64,")
+_MEDIA = frozenset(get_args(Media))
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -94,13 +95,12 @@ def _check_capable(content: Iterable[Any], model: ModelSpec) -> None:
 def _is_ready(message: LlmMessage) -> bool:
     """Whether a message can be sent unchanged, as most can."""
     for block in message.content:
-        if (
-            isinstance(block, Media)
-            or (type(block) is Text and not block.text.strip())
-            or (type(block) is ToolCall and not _is_name(block.name))
-        ):
+        if type(block) is Text:
+            if not block.text or block.text.isspace():
+                return False
+        elif type(block) in _MEDIA or (type(block) is ToolCall and not _is_name(block.name)):
             return False
-    return _is_name(message.tool_name) if isinstance(message, ToolResultMessage) else bool(message.content)
+    return _is_name(message.tool_name) if type(message) is ToolResultMessage else bool(message.content)
 
 
 def _with_valid_name(block: Any) -> Any:

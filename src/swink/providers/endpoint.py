@@ -45,7 +45,6 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        """The host, without port."""
         return _host(self.base_url)
 
     @property
@@ -65,8 +64,8 @@ class Endpoint(Struct, frozen=True):
         """
         for given in (override, self.api_key):
             if given is not None:
-                hold(given.strip())
-                return self._unless_clear(given.strip(), "the key")
+                hold(key := given.strip())
+                return self._unless_clear(key, "the key")
         if found := self.found_key():
             hold(found)
             variable = self._from_environment()
@@ -125,16 +124,15 @@ class Endpoint(Struct, frozen=True):
         """
         headers = dict(own)
         for more in given:
-            for name, value in more.items():
+            for name, value in more.items() if more else ():
                 joined = name in _LISTS and headers.get(name)
                 headers[name] = f"{joined},{value}" if joined else value
+                if is_secret_header(name):
+                    hold(value.partition(" ")[2] or value)
         if self._is_clear:
             for name, value in headers.items():
                 if is_secret_header(name):
                     self._unless_clear(value, f"the secret in the header {name!r}")
-        for name, value in [item for more in given for item in more.items()]:
-            if is_secret_header(name):
-                hold(value.partition(" ")[2] or value)
         return headers
 
     @property

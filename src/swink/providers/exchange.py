@@ -10,6 +10,7 @@ and bugs is raised out of it. The connection is back in the pool before the term
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import urlsplit
 
@@ -18,9 +19,9 @@ import msgspec
 from swink.errors import ModelError, NetworkError, StreamError
 from swink.messages.codec import plain
 from swink.messages.jsondata import MOST_BITS, clean
-from swink.providers.echoes import secrets_of, shown, without_echoes
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import HttpClient, Request, Response, Unsent, client_for, timeout_for
+from swink.providers.secretechoes import secrets_of, shown, without_echoes
 from swink.stream import AssistantMessageEvent, BlockWriter, Error, Start, StreamOptions, Timeout
 
 T = TypeVar("T")
@@ -90,10 +91,8 @@ async def exchange(
             response = await client_for(options, client).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
                 reply.settled = response.status not in LOST
-                body = await _body_of(response, asked)
-                if isinstance(decode, Forgiving) and decode.refused(body):
-                    break
-                raise (refusal if explain is None or response.status < 400 else explain)(response, body)
+                await _take_refusal(response, asked, decode, explain)
+                break
             doubted = _media_type(response) in refused_types
             async for chunk in response:
                 if doubted:
@@ -254,7 +253,21 @@ def _clean(value: Any) -> Any:
 
 
 def _media_type(response: Response) -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return _without_parameters(response.headers.get("content-type", ""))
+
+
+@lru_cache(64)
+def _without_parameters(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+async def _take_refusal(
+    response: Response, asked: Request | None, decode: Decoder, explain: Explain | None
+) -> None:
+    """Raise what a server refused the request with, unless the decoder makes the reply of it."""
+    body = await _body_of(response, asked)
+    if not isinstance(decode, Forgiving) or not decode.refused(body):
+        raise (refusal if explain is None or response.status < 400 else explain)(response, body)
 
 
 async def _body_of(response: Response, asked: Request | None, first: bytes = b"") -> bytes:

@@ -53,7 +53,7 @@ class Unsent(NetworkError):
 
 
 class Response(Protocol):
-    """An answer whose body is read by iterating over it; header names are lower-case."""
+    """An answer whose body is read by iterating over it; headers are found by their names in lower case."""
 
     @property
     def status(self) -> int: ...
@@ -297,7 +297,7 @@ class _AiohttpResponse:
         self, answer: "aiohttp.ClientResponse", pool: _Pool, failures: tuple[type[Exception], ...]
     ) -> None:
         self.status = answer.status
-        self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.headers.items()}
+        self.headers: Mapping[str, str] = answer.headers
         self._answer = answer
         self._pool: _Pool | None = pool
         self._read = answer.content.readany

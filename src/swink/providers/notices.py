@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from operator import attrgetter
 
 from swink.stream import StreamOptions
 
@@ -16,11 +17,15 @@ class Notices:
 
     def __init__(self, provider: str, honoured: Iterable[str]) -> None:
         self._provider = provider
-        self._unhonoured = tuple(sorted(ALL_OPTIONS - set(honoured)))
+        self._unhonoured = sorted(ALL_OPTIONS - set(honoured))
+        self._values = attrgetter("transport", "transport", *self._unhonoured)
+        self._defaults = self._values(_DEFAULTS)
         self._reported: set[tuple[str, int]] = set()
 
     def check(self, options: StreamOptions) -> None:
         """Report the options that are set but that this adapter does not know."""
+        if self._values(options) == self._defaults:
+            return
         for name in self._unhonoured:
             if getattr(options, name) != getattr(_DEFAULTS, name):
                 self.report(name, "this provider has no such option")

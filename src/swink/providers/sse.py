@@ -26,11 +26,13 @@ class ServerEvent(Struct, frozen=True, gc=False):
 class SseParser:
     """Bytes in, events out: `for event in parser.feed(chunk)`. Only a blank line completes an event."""
 
-    __slots__ = ("_after_cr", "_data", "_event", "_lines", "_quiet", "_started", "last_id", "retry")
+    __slots__ = ("_after_cr", "_data", "_event", "_lines", "_more", "_quiet", "_started", "last_id", "retry")
 
     def __init__(self) -> None:
         self._lines = _Unfinished()
-        self._data: list[bytes] = []
+        self._data: bytes | None = None
+        self._more: list[bytes] = []
+        """The first line of an event's data, which is nearly always the only one, and those after it."""
         self._event = ""
         self._started = False
         self._after_cr = False
@@ -54,17 +56,21 @@ class SseParser:
         events: list[ServerEvent] = []
         data = self._data
         for line in lines:
-            if line[:6] == b"data: ":
-                data.append(line[6:])
+            if line[:6] == b"data: " and data is None:
+                data = line[6:]
             elif line:
+                self._data = data
                 self._field(line)
-            elif data:
-                whole = data[0] if len(data) == 1 else b"\n".join(data)
-                events.append(ServerEvent(whole, self._event, self.last_id))
-                data.clear()
-                self._event = ""
+                data = self._data
             else:
+                if data is not None:
+                    if self._more:
+                        data = b"\n".join([data, *self._more])
+                        self._more = []
+                    events.append(ServerEvent(data, self._event, self.last_id))
+                    data = None
                 self._event = ""
+        self._data = data
         self._quiet = 0 if events else self._quiet + len(chunk)
         if self._quiet > QUIET_LIMIT:
             raise StreamError(f"the server sent {self._quiet >> 20} MiB without one complete event")
@@ -74,11 +80,13 @@ class SseParser:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         match name:
-            case b"data":
-                self._data.append(value)
-            case b"error":  # llama.cpp's: an error event in one line
-                self._event = "error"
-                self._data.append(value)
+            case b"data" | b"error":
+                if name == b"error":  # llama.cpp's: an error event in one line
+                    self._event = "error"
+                if self._data is None:
+                    self._data = value
+                else:
+                    self._more.append(value)
             case b"event":
                 self._event = value.decode("utf-8", "replace")
             case b"id":

@@ -30,6 +30,6 @@ from swink.stream.protocol import Update as Update
 from swink.stream.protocol import UsageUpdate as UsageUpdate
 from swink.stream.protocol import decode_event as decode_event
 from swink.stream.protocol import encode_event as encode_event
-from swink.stream.through import asked_through as asked_through
-from swink.stream.through import through as through
+from swink.stream.scopedwrap import asked_through as asked_through
+from swink.stream.scopedwrap import through as through
 from swink.stream.writer import BlockWriter as BlockWriter

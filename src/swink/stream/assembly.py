@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -46,6 +46,7 @@ from swink.stream.protocol import (
 
 E = TypeVar("E", UsageUpdate, Done, Error, Done | Error)
 
+_decode = msgspec.json.Decoder[Any]().decode
 _MOST = 10**15
 """Tokens or dollars of one reply."""
 
@@ -109,13 +110,13 @@ class Assembly:
         that was refused with this error has used nothing.
         """
         end, report = self.terminal, self.report
-        cost = end.cost if isinstance(end, Done) else None
+        cost = end.cost if type(end) is Done else None
         usage = UNREPORTED if end is None else end.usage
         if report is not None:
             cost = report.cost if cost is None else cost
             if usage.unknown and usage.total <= report.usage.total:
                 usage = report.usage
-                if not usage.unknown and not isinstance(end, Done):
+                if not usage.unknown and type(end) is not Done:
                     usage = replace(usage, unknown=True)
         elif usage.unknown and error is not None and error.kind in _REFUSALS and not self._blocks:
             return Usage(), Cost()
@@ -126,17 +127,26 @@ class Assembly:
         kind: Any = type(event)
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
-            block = self._open.get(delta.index)
-            if block is None or block.takes is not kind:
+            try:
+                block = self._open[delta.index]
+            except KeyError:
+                raise self._misplaced(delta) from None
+            if block.takes is not kind:
                 raise self._misplaced(delta)
             block.append(delta.text if kind is not ToolCallDelta else delta.json)
             return True
         if self.terminal is not None:
             raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        act = self._actions.get(kind)
-        if act is None:
+        if kind is Start:
+            if self._started:
+                raise StreamError("stream protocol: a second start")
+            self._started = True
+            return False
+        if kind not in self._actions:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
-        act(self, event)
+        if not self._started and kind not in _TAKES:
+            raise StreamError(f"stream protocol: {_name(event)} before start")
+        self._actions[kind](self, event)
         return kind is ToolCallStart or kind is BlockAdded
 
     def message(
@@ -171,21 +181,14 @@ class Assembly:
         block = self._blocks[index] if index < len(self._blocks) else None
         return block.parts if block is not None and block.takes is TextDelta else ()
 
-    def _start(self, event: Start) -> None:
-        if self._started:
-            raise StreamError("stream protocol: a second start")
-        self._started = True
-
     def _open_block(self, event: TextStart | ThinkingStart | ToolCallStart) -> None:
-        if not self._started:
-            raise StreamError(f"stream protocol: {_name(event)} before start")
         if event.index != len(self._blocks):
             raise StreamError(
                 f"stream protocol: {_name(event)} opens block {event.index}, expected {len(self._blocks)}"
             )
         if type(event) is not ToolCallStart:
             block = _Block(TextDelta if type(event) is TextStart else ThinkingDelta)
-        elif isinstance(event.id, str) and isinstance(event.name, str):
+        elif type(event.id) is type(event.name) is str or _are_texts(event.id, event.name):
             block = _Block(ToolCallDelta, event.id, event.name)
         else:
             raise StreamError("stream protocol: tool_call_start without an id and a name")
@@ -195,8 +198,11 @@ class Assembly:
         self._open[event.index] = block
 
     def _close_block(self, event: TextEnd | ThinkingEnd | ToolCallEnd) -> None:
-        block = self._open.get(event.index)
-        if block is None or block.takes is not _TAKES[type(event)]:
+        try:
+            block = self._open[event.index]
+        except KeyError:
+            raise self._misplaced(event) from None
+        if block.takes is not _TAKES[type(event)]:
             raise self._misplaced(event)
         try:
             block.text = "".join(block.parts)
@@ -206,8 +212,6 @@ class Assembly:
         block.end = event
 
     def _add_block(self, event: BlockAdded) -> None:
-        if not self._started:
-            raise StreamError(f"stream protocol: {_name(event)} before start")
         if event.index != len(self._blocks):
             raise StreamError(
                 f"stream protocol: {_name(event)} adds block {event.index}, expected {len(self._blocks)}"
@@ -219,25 +223,19 @@ class Assembly:
         self._blocks.append(_Block(None, whole=event.block))
 
     def _read(self, event: PromptProgress) -> None:
-        if not self._started:
-            raise StreamError(f"stream protocol: {_name(event)} before start")
         if type(event.done) is not int or type(event.total) is not int or not 0 <= event.done <= event.total:
             raise StreamError(f"stream protocol: {_name(event)} of {event.done!r} of {event.total!r} tokens")
         self.prompt_read = max(self.prompt_read, event.done)
 
     def _report(self, event: UsageUpdate) -> None:
-        if not self._started:
-            raise StreamError(f"stream protocol: {_name(event)} before start")
-        if problem := _malformed_figures(event):
+        if problem := _malformed(event):
             raise StreamError(f"stream protocol: {_name(event)} with {problem}")
         self.report = _with_sound_figures(event)
 
     def _terminate(self, event: Done | Error) -> None:
-        if not self._started:
-            raise StreamError(f"stream protocol: {_name(event)} before start")
         if problem := _malformed(event):
             raise StreamError(f"stream protocol: {_name(event)} with {problem}")
-        if self._open and isinstance(event, Done) and event.stop_reason != "length":
+        if self._open and type(event) is Done and event.stop_reason != "length":
             raise StreamError(f"stream protocol: done with block {min(self._open)} still open")
         self.terminal = _with_sound_figures(event)
 
@@ -249,7 +247,6 @@ class Assembly:
         )
 
     _actions: ClassVar[dict[type, Any]] = {
-        Start: _start,
         TextStart: _open_block,
         ThinkingStart: _open_block,
         ToolCallStart: _open_block,
@@ -265,6 +262,10 @@ class Assembly:
     """A table, because it is faster than a `match`."""
 
 
+def _are_texts(*values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
 def _has_more(block: _Block) -> bool:
     """Whether a block has content besides its text."""
     return block.takes in (ToolCallDelta, None) or (block.end is not None and bool(block.end.signature))
@@ -273,35 +274,34 @@ def _has_more(block: _Block) -> bool:
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
 
 
-def _malformed(event: Done | Error) -> str | None:
-    """What a terminal event carries that it must not, or None."""
-    if problem := _malformed_figures(event):
-        return problem
-    if isinstance(event, Done):
-        return None if event.stop_reason in _STOP_REASONS else f"stop reason {event.stop_reason!r}"
-    if not isinstance(event.message, str):
-        return f"message {event.message!r}"
-    if event.retry_after is not None and not isinstance(event.retry_after, int | float):
-        return f"retry_after {event.retry_after!r}"
-    return None
-
-
-def _malformed_figures(event: UsageUpdate | Done | Error) -> str | None:
-    if not isinstance(event.usage, Usage):
+def _malformed(event: UsageUpdate | Done | Error) -> str | None:
+    """What an event carries that it must not, or None."""
+    if type(event.usage) is not Usage:
         return f"usage {event.usage!r}"
-    cost = None if isinstance(event, Error) else event.cost
-    return None if cost is None or isinstance(cost, Cost) else f"cost {cost!r}"
+    if isinstance(event, Error):
+        if not isinstance(event.message, str):
+            return f"message {event.message!r}"
+        is_number = event.retry_after is None or isinstance(event.retry_after, int | float)
+        return None if is_number else f"retry_after {event.retry_after!r}"
+    if event.cost is not None and not isinstance(event.cost, Cost):
+        return f"cost {event.cost!r}"
+    if type(event) is Done and event.stop_reason not in _STOP_REASONS:
+        return f"stop reason {event.stop_reason!r}"
+    return None
 
 
 def _with_sound_figures(event: E) -> E:
     """The event without figures that nobody can have used or owe: they are unknown."""
     usage = event.usage
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total
-    if not all(map(_is_count, (*counts, *usage.extra.values()))):
-        extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
-        kept = [count if _is_count(count) else 0 for count in counts[:4]]
-        event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
-    if not isinstance(event, Error) and event.cost is not None and not 0 <= event.cost.total <= _MOST:
+    for count in (*counts, *usage.extra.values()) if usage.extra else counts:
+        if type(count) is not int or not 0 <= count <= _MOST:
+            extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
+            kept = [count if _is_count(count) else 0 for count in counts[:4]]
+            event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
+            break
+    cost: Cost | None = getattr(event, "cost", None)
+    if cost is not None and not 0 <= cost.total <= _MOST:
         event = _replaced(event, cost=None)
     return event
 
@@ -339,15 +339,18 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 
     None for what is not a JSON object, or is nested too deeply.
     """
-    if not text.strip():
-        return {}
     try:
-        value = msgspec.json.decode(text)
+        value = _decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None if text.strip() else {}
+    given: object = value
+    if type(given) is not dict or (len(text) > 2 * DEEPEST and _is_deep(text, value)):
         return None
-    if not isinstance(value, dict) or (text.count("[") + text.count("{") > DEEPEST and not is_shallow(value)):
-        return None
-    return cast("dict[str, Any]", value)
+    return value
+
+
+def _is_deep(text: str, value: Any) -> bool:
+    return text.count("[") + text.count("{") > DEEPEST and not is_shallow(value)
 
 
 def _content(block: _Block) -> ContentBlock | None:

@@ -145,9 +145,8 @@ class BlockWriter:
         redacted: bool = False,
         citations: Sequence[Citation] = (),
     ) -> None:
-        """Close a block."""
         kind = self._open.pop(index)
-        if index == self.current:
+        if index == self._text or index == self._thinking:
             self._text = self._thinking = None
         signature = self._signatures.pop(index, None) if signature is None else signature
         if kind is TextDelta:
@@ -159,7 +158,8 @@ class BlockWriter:
 
     def end_current(self) -> None:
         """Close what `say` and `think` have open, if anything."""
-        if (index := self.current) is not None:
+        index = self._thinking if self._text is None else self._text
+        if index is not None:
             self.end(index)
 
     def is_open(self, index: int) -> bool:
@@ -191,7 +191,6 @@ class BlockWriter:
         )
 
     def fail(self, error: ModelError) -> None:
-        """The reply failed."""
         usage = self.usage
         if self.settled:
             usage = usage if usage.total else Usage()

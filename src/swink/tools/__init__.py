@@ -14,7 +14,6 @@ from swink.tools.definition import (
     tool,
 )
 from swink.tools.schema import copy_json
-from swink.tools.source import GONE, ToolSource, as_offers, offered_tools
 from swink.tools.toolcontext import DepsT, ToolContext
 from swink.tools.toolresult import (
     InvalidArguments,
@@ -24,6 +23,7 @@ from swink.tools.toolresult import (
     cut_result,
     failure,
 )
+from swink.tools.toolsource import GONE, ToolSource, as_offers, offered_tools
 
 if TYPE_CHECKING:
     from swink.tools.coding import (

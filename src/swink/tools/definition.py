@@ -128,10 +128,11 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
 
     def needs_approval(self, arguments: dict[str, Any]) -> bool:
         """Whether this call asks for approval in smart mode; it does if the rule itself fails."""
-        if not callable(self.requires_approval):
-            return self.requires_approval
+        rule = self.requires_approval
+        if rule is True or rule is False:
+            return rule
         try:
-            return bool(self.requires_approval(copy_json(arguments)))
+            return bool(rule(copy_json(arguments)))
         except Exception:
             # Somebody else's code, before the arguments are validated: what cannot be judged is asked about.
             return True
@@ -231,14 +232,16 @@ def as_tool(value: Any) -> Tool:
 def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
     """All as tools; two of one name are refused."""
     tools = tuple([as_tool(value) for value in check_list("tools", values, "tools")])
-    names: set[str] = set()
-    for item in tools:
-        if item.name in names:
-            raise InvalidTool(
-                f"two tools are named {item.name!r}; rename one with @tool(name=...), or its MCP server"
-            )
-        names.add(item.name)
+    check_names(tools)
     return tools
+
+
+def check_names(tools: Sequence[Tool]) -> None:
+    """Refuse two tools of one name."""
+    names = [tool.name for tool in tools]
+    if len(set(names)) < len(names):
+        name = next(name for at, name in enumerate(names) if name in names[:at])
+        raise InvalidTool(f"two tools are named {name!r}; rename one with @tool(name=...), or its MCP server")
 
 
 async def call_off_loop(

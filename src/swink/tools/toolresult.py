@@ -45,7 +45,7 @@ class InvalidArguments(ToolError):
 
 def as_result(value: Any) -> ToolResult:
     """What a tool returned, as a result."""
-    if isinstance(value, str):
+    if type(value) is str or isinstance(value, str):
         return ToolResult((Text(value),) if value else ())
     match value:
         case ToolResult():

@@ -12,7 +12,7 @@ from tests.counts import MORE
 from swink.app.cli.refresh import UpdateFailed, convert_wheel, parse, save
 from swink.models import catalog
 from swink.models.data.copies import BUILT_IN, read
-from swink.models.data.source import MEMBER, PACKAGE, DataError
+from swink.models.data.genaiprices import MEMBER, PACKAGE, DataError
 
 
 @pytest.fixture

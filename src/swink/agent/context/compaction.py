@@ -101,10 +101,12 @@ class Summary:
     ) -> Sequence[Message] | Awaitable[Sequence[Message]]:
         """The messages to send in this request."""
         window = self._window.sized_for(request.model)
-        room = window.room.within(request)
         if not isinstance(messages, Snapshot):
             # Without a history to follow, the same messages would be summarised at every turn.
             return window.fit(messages, overflow, request)
+        if not overflow and window.kept.has_plenty(messages, window.room):
+            return messages
+        room = window.room.within(request)
         kept = window.kept.look(messages, room.budget, overflow)
         if kept is None:
             return messages

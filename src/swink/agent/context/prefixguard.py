@@ -15,7 +15,7 @@ from swink.messages import Message, ModelSpec, Usage
 from swink.messages.history import History, Snapshot
 from swink.messages.jsondata import encode
 from swink.messages.redact import redact_text
-from swink.messages.tokens import estimate_tokens, overhead_tokens
+from swink.messages.tokens import LEAST_RATIO, MOST_RATIO, estimate_tokens, overhead_tokens
 from swink.stream import LlmContext
 
 _SMOOTHING = 0.3
@@ -23,7 +23,6 @@ _LEAST = 500
 """Estimated tokens below which a report says nothing about longer requests."""
 _PLAUSIBLE = 0.4, 2.5
 """A report beyond this ratio counts something else than the request."""
-_BOUNDS = 0.5, 2.0
 _EXCERPT = 40
 
 
@@ -43,19 +42,14 @@ class Break(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class Sent:
-    """The last request of an agent, and what its provider said of its size."""
+class TokenRatio:
+    """How far estimates of tokens are off, learnt from what providers count."""
 
-    __slots__ = ("_expected", "_last", "_overhead", "_ratios", "_tokens", "_told", "_windows")
+    __slots__ = ("_overhead", "_ratios")
 
     def __init__(self) -> None:
-        self._last: tuple[ModelSpec, LlmContext] | None = None
-        self._expected = False
-        self._tokens = 0
         self._overhead: tuple[str, Sequence[Any], int] | None = None
         self._ratios: dict[str, float] = {}
-        self._told: set[tuple[str, int | str]] = set()
-        self._windows: dict[int, History] = {}
 
     def ratio(self, model: ModelSpec) -> float:
         """How many tokens the provider counts for one that is estimated."""
@@ -67,6 +61,31 @@ class Sent:
         if known is None or known[0] is not system_prompt or known[1] is not tools:
             known = self._overhead = system_prompt, tools, overhead_tokens(system_prompt, tools)
         return known[2]
+
+    def learn(self, model: ModelSpec, context: LlmContext, usage: Usage) -> None:
+        """Compare the estimate of a request with what its provider counted."""
+        counted = usage.input + usage.cache_read + usage.cache_write
+        if usage.unknown or counted < _LEAST * _PLAUSIBLE[0]:
+            return
+        estimated = self.overhead(context.system_prompt, context.tools) + _tokens(context.messages)
+        if estimated < _LEAST or not _PLAUSIBLE[0] <= counted / estimated <= _PLAUSIBLE[1]:
+            return
+        known, name = self._ratios.get(str(model)), str(model)
+        seen = counted / estimated
+        smoothed = seen if known is None else known + _SMOOTHING * (seen - known)
+        self._ratios[name] = min(max(smoothed, LEAST_RATIO), MOST_RATIO)
+
+
+class PrefixGuard:
+    """The last request of an agent, to tell when the next one does not begin with it."""
+
+    __slots__ = ("_expected", "_last", "_told", "_windows")
+
+    def __init__(self) -> None:
+        self._last: tuple[ModelSpec, LlmContext] | None = None
+        self._expected = False
+        self._told: set[tuple[str, int | str]] = set()
+        self._windows: dict[int, History] = {}
 
     def has_told(self, position: int, window: History) -> bool:
         """Whether an earlier run has announced that a transformer cut the history to this."""
@@ -89,7 +108,17 @@ class Sent:
         self._last, self._expected = (model, context), False
         if last is None or (last[0] is not model and str(last[0]) != str(model)):
             return None
-        broken = _difference(last[1], context, expected)
+        before = last[1]
+        sent, sending = before.messages, context.messages
+        if (
+            before.tools is context.tools
+            and before.system_prompt is context.system_prompt
+            and type(sent) is Snapshot
+            and type(sending) is Snapshot
+            and sent.history is sending.history
+        ):
+            return None  # a history only grows
+        broken = _difference(before, context, expected)
         if broken is None:
             return None
         cause = broken.part, broken.at if broken.part == "tools" else ""
@@ -97,19 +126,6 @@ class Sent:
             return None
         self._told.add(cause)
         return broken
-
-    def learn(self, model: ModelSpec, context: LlmContext, usage: Usage) -> None:
-        """Compare the estimate of a request with what its provider counted."""
-        counted = usage.input + usage.cache_read + usage.cache_write
-        if usage.unknown or counted < _LEAST * _PLAUSIBLE[0]:
-            return
-        estimated = self.overhead(context.system_prompt, context.tools) + _tokens(context.messages)
-        if estimated < _LEAST or not _PLAUSIBLE[0] <= counted / estimated <= _PLAUSIBLE[1]:
-            return
-        known, name = self._ratios.get(str(model)), str(model)
-        seen = counted / estimated
-        smoothed = seen if known is None else known + _SMOOTHING * (seen - known)
-        self._ratios[name] = min(max(smoothed, _BOUNDS[0]), _BOUNDS[1])
 
 
 def _tokens(messages: Sequence[Any]) -> int:

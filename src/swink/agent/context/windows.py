@@ -10,13 +10,15 @@ from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, 
 from swink.messages.checks import check_type
 from swink.messages.history import History, Snapshot
 from swink.messages.pruning import READ_RESULT, prune
-from swink.messages.tokens import estimate_tokens
+from swink.messages.tokens import MOST_RATIO, estimate_tokens
 from swink.stream import LlmContext
 from swink.system.aio import is_async
 
 TransformFn = Callable[[Sequence[Message], bool], Sequence[Message] | Awaitable[Sequence[Message]]]
 
 DEFAULT_WINDOW = 128_000
+_MOST_BESIDE = 0.75
+"""How much of a budget the system prompt and the tools may take."""
 
 
 class Request(Protocol):
@@ -49,15 +51,14 @@ class Request(Protocol):
         """Add a message to the history at the end of the turn."""
         ...
 
-    def warn(self, text: str) -> None:
-        """Log a warning, once."""
-        ...
+    def warn(self, text: str) -> None: ...
 
 
 def in_order(transform: Any) -> Sequence[TransformFn]:
     """The transformers, async ones first."""
-    if callable(transform):
-        return (cast(TransformFn, transform),)
+    function: Any = transform
+    if callable(function):
+        return (transform,)
     if not isinstance(transform, Sequence) or isinstance(transform, str):
         raise InvalidInput(f"transform_context is a function or a list of functions, not {transform!r:.80}")
     functions = cast("Sequence[TransformFn]", transform)
@@ -118,12 +119,17 @@ class SlidingWindow:
         return window
 
     def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
-        """The messages to send."""
         return self._windowed(messages, overflow, self.room)
 
     def fit(self, messages: Sequence[Message], overflow: bool, request: Request) -> Sequence[Message]:
         """The messages to send in this request."""
-        window = self.sized_for(request.model)
+        last, window = self._last, self
+        if self._sizes is not None:
+            window = (
+                last[1] if last is not None and last[0] is request.model else self.sized_for(request.model)
+            )
+        if type(messages) is Snapshot and not overflow and window.kept.has_plenty(messages, window.room):
+            return messages
         return window._windowed(messages, overflow, window.room.within(request), request)
 
     def _windowed(
@@ -155,7 +161,7 @@ class SlidingWindow:
 class Room:
     """How many tokens of messages there is room for."""
 
-    __slots__ = ("budget", "overflow_budget", "spare")
+    __slots__ = ("budget", "overflow_budget", "plenty", "spare")
 
     def __init__(
         self, budget: int | None, overflow_budget: int | None = None, spare: int | None = None
@@ -164,6 +170,8 @@ class Room:
         self.overflow_budget = self.budget // 2 if overflow_budget is None else overflow_budget
         self.spare = spare
         """Tokens beside the budget for the system prompt and the tools; None: they do not matter."""
+        self.plenty = int((self.budget - self.budget * _MOST_BESIDE) / MOST_RATIO)
+        """Estimated tokens of messages that fit into every request."""
 
     def within(self, request: Request) -> "Room":
         """The room in this request: as its provider counts tokens, and beside its prompt and tools."""
@@ -171,7 +179,7 @@ class Room:
         beyond = 0 if self.spare is None else int(request.overhead * ratio) - self.spare
         if ratio == 1 and beyond <= 0:
             return self
-        beyond = min(max(beyond, 0), self.budget * 3 // 4)
+        beyond = min(max(beyond, 0), int(self.budget * _MOST_BESIDE))
         overflow = max(self.overflow_budget - beyond, 0)
         return Room(int((self.budget - beyond) / ratio), int(overflow / ratio))
 
@@ -193,6 +201,10 @@ class Windows:
 
     def __len__(self) -> int:
         return 0 if self._kept is None else len(self._kept)
+
+    def has_plenty(self, messages: Snapshot, room: "Room") -> bool:
+        """Whether all of a history fits, however a provider counts tokens and whatever is sent beside it."""
+        return self._kept is None and messages.history.most_tokens() <= room.plenty
 
     def look(self, messages: Snapshot, budget: int, overflow: bool) -> "Kept | None":
         """What is kept of a history, with what is new; None if all of it is, and fits."""
@@ -227,7 +239,6 @@ class Kept:
         self.summary: UserMessage | None = None
 
     def follow(self, messages: Snapshot) -> None:
-        """Add what is new."""
         if self.seen == len(messages):
             return
         new = messages[self.seen :]

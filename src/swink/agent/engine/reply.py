@@ -158,7 +158,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     if end.stop_reason == "error" or end.stop_reason == "aborted":
         text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
         return StreamError(text, model=str(model))
-    run.config.sent.learn(model, context, end.usage)
+    run.config.ratio.learn(model, context, end.usage)
     ledger.commit_reply(tools, end.stop_reason)
     return None
 

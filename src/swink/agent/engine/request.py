@@ -53,12 +53,12 @@ class Outgoing:
     @property
     def ratio(self) -> float:
         """How many tokens the provider counts for one that is estimated, as learnt so far."""
-        return self._config.sent.ratio(self.model)
+        return self._config.ratio.ratio(self.model)
 
     @property
     def overhead(self) -> int:
         """Estimated tokens of the system prompt and the tools."""
-        return self._config.sent.overhead(self._prompt, self._tools)
+        return self._config.ratio.overhead(self._prompt, self._tools)
 
     def offers(self, tool: str) -> bool:
         """Whether the model is offered a tool of this name."""
@@ -154,7 +154,7 @@ async def compacted(
     request = Outgoing(config, routes, routes[0][0], Account(config.price), tools=tools)
     for function in in_order(config.transform_context):
         messages = await resolve(_applied(function, messages, True, request))
-    config.sent.expect_break()
+    config.guard.expect_break()
     return messages, _report(history, messages, True, request)
 
 
@@ -182,7 +182,7 @@ def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> L
     if run.extra_tools and run.tools[-1].name == FINAL_OUTPUT:
         context = _with_output(context, run.tools[-1], model, stream_fn)
     if run.config.options.cache:
-        broken = run.config.sent.begin(model, _own(context), ledger.turn == 1)
+        broken = run.config.guard.begin(model, _own(context), ledger.turn == 1)
         if broken is not None:
             ledger.emit(CustomEvent(CACHE_PREFIX_BROKEN, {"model": str(model), **broken.data}))
     return context
@@ -258,16 +258,16 @@ def _announce(
     known = run.dropped or {}
     window = after.history if isinstance(after, Snapshot) else None
     announced, dropped = known.get(position, (None, 0))
-    if window is not None and (window is announced or run.config.sent.has_told(position, window)):
+    if window is not None and (window is announced or run.config.guard.has_told(position, window)):
         return  # it has only grown since
     now = _dropped(before, after)
     is_told = now > dropped or (window is not None and any(map(is_pruned, after)))
     if is_told:
         run.ledger.emit(ContextCompacted(_report(before, after, overflow, request)))
     if is_told or window is not None:
-        run.config.sent.expect_break()
+        run.config.guard.expect_break()
     if window is not None:
-        run.config.sent.tell(position, window)
+        run.config.guard.tell(position, window)
     run.dropped = {**known, position: (window, now)}
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 
 from swink.app.cli.terminal import say
-from swink.models.data.convert import make_listing
 from swink.models.data.copies import BUILT_IN, check, is_newer, read, user_file
+from swink.models.data.genaiprices import LARGEST, MEMBER, PACKAGE, DataError
 from swink.models.data.listing import Listing
-from swink.models.data.source import LARGEST, MEMBER, PACKAGE, DataError
+from swink.models.data.listmaker import make_listing
 from swink.system.files import write_whole
 from swink.system.interrupts import raise_interrupts
 from swink.system.programs import environment, python_module

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import DecodeError
 
-from swink.models.data.listing import FORMAT, Entry, Listing, Table, spellings
+from swink.models.data.listing import FORMAT, Listing, ModelEntry, Table, spellings
 from swink.system.places import NoHome, data_dir
 
 log = logging.getLogger("swink.catalog")
@@ -37,7 +37,7 @@ class Models:
                 self._tables[name] = self._instead.table(name)
         return self._tables[name]
 
-    def find(self, provider: str, model_id: str) -> Entry | None:
+    def find(self, provider: str, model_id: str) -> ModelEntry | None:
         """The model; None if it is not listed."""
         tables = [self.table(name) for name in self.listing.sources.get(provider, ())]
         for name in spellings(model_id) if tables else ():

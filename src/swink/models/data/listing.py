@@ -41,7 +41,7 @@ class Rate(Struct, frozen=True, omit_defaults=True):
         return self.start <= now < self.end
 
 
-class Entry(Struct, frozen=True, omit_defaults=True):
+class ModelEntry(Struct, frozen=True, omit_defaults=True):
     """One model.
 
     `match` are the names it goes by: `=` is followed by a whole name, `^` by its beginning, `$` by its end,
@@ -87,7 +87,7 @@ class Table:
     """The models of one provider; of several that a name fits, the first one is meant."""
 
     def __init__(self, data: Raw) -> None:
-        self.entries = msgspec.json.decode(data, type=list[Entry])
+        self.entries = msgspec.json.decode(data, type=list[ModelEntry])
         self._exact: dict[str, int] = {}
         self._patterns: list[tuple[int, str, str, str]] = []
         for number, entry in enumerate(self.entries):
@@ -98,7 +98,7 @@ class Table:
                 else:
                     self._patterns.append((number, pattern[0], text, without))
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> ModelEntry | None:
         """The model that a name in lower case means."""
         found = self._exact.get(name, len(self.entries))
         for number, kind, text, without in self._patterns:

@@ -24,11 +24,9 @@ class Keychain:
 
     @property
     def name(self) -> str:
-        """What people call it."""
         return str(self._backend.name)
 
     def read(self, provider: str) -> str | None:
-        """The key, or None."""
         with self._naming("cannot be read"):
             return self._backend.get_password(_SERVICE, provider)
 

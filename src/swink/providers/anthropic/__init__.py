@@ -1,5 +1,5 @@
 """Anthropic's Messages API."""
 
-from swink.providers.anthropic.adapter import AnthropicStreamFn
+from swink.providers.anthropic.wire import AnthropicStreamFn
 
 __all__ = ["AnthropicStreamFn"]

@@ -11,8 +11,8 @@ from typing import Any
 from swink.messages import ModelSpec
 from swink.messages.providertools import McpConnector
 from swink.providers.adapter import Ask
+from swink.providers.anthropic.claudetools import MCP_BETA, hosted_tools
 from swink.providers.anthropic.conversation import ClaudeConversation
-from swink.providers.anthropic.hosted import MCP_BETA, hosted_tools
 from swink.providers.claude import (
     BUDGETS,
     INTERLEAVED,
@@ -27,8 +27,8 @@ from swink.providers.claude import (
     without_thinking,
 )
 from swink.providers.convert import input_schema
-from swink.providers.efforts import asked_level, refuse, refuse_budget
 from swink.providers.notices import Notices
+from swink.providers.thinking import asked_level, refuse, refuse_budget
 from swink.stream import StreamOptions
 
 DEFAULT_MAX_TOKENS = 32_000

@@ -25,8 +25,8 @@ from swink.messages import (
     ToolCall,
     UrlSource,
 )
-from swink.providers.anthropic.events import sent_citation
-from swink.providers.anthropic.hosted import CONTAINER
+from swink.providers.anthropic.claudetools import CONTAINER
+from swink.providers.anthropic.eventtypes import sent_citation
 from swink.providers.claude import claude_version
 from swink.providers.convert import NO_OUTPUT, CallIds, Turns, is_own
 
@@ -49,7 +49,6 @@ class ClaudeConversation:
         """Whether the replies to the last user message began without a thought; None before the first."""
 
     def add(self, message: LlmMessage) -> None:
-        """Convert one message more."""
         if isinstance(message, AssistantMessage):
             blocks = self._assistant(message)
             if blocks and self.thoughtless is None:

@@ -14,7 +14,8 @@ import msgspec
 
 from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
 from swink.messages import Citation, Extension, Usage
-from swink.providers.anthropic.events import (
+from swink.providers.anthropic.claudetools import CONTAINER, describe
+from swink.providers.anthropic.eventtypes import (
     KNOWN,
     Content,
     Counts,
@@ -25,7 +26,6 @@ from swink.providers.anthropic.events import (
     sent_citation,
     usage_of,
 )
-from swink.providers.anthropic.hosted import CONTAINER, describe
 from swink.providers.exchange import Again, cut_short, decode_json, decode_known, malformed
 from swink.providers.failure import describe_error, failure
 from swink.providers.sse import SseParser

@@ -1,10 +1,13 @@
-"""Anthropic's Messages API as a wire, for Anthropic and for others that serve Claude in the same words."""
+"""Anthropic's Messages API as a wire, for Anthropic and for others that serve Claude in the same words.
+
+`POST {base_url}/v1/messages`, streamed as server-sent events.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swink.messages import Extension, ModelSpec
-from swink.providers.adapter import Ask, Wire
+from swink.providers.adapter import Adapter, Ask, Wire
 from swink.providers.anthropic.body import betas_of, request_body
 from swink.providers.anthropic.conversation import ClaudeConversation
 from swink.providers.anthropic.stream import MessagesDecoder
@@ -25,7 +28,6 @@ class Messages(Wire):
         return ClaudeConversation(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
-        """The JSON body for one reply."""
         return request_body(ask, messages)
 
     def extra(self, ask: Ask) -> Mapping[str, Any]:
@@ -38,7 +40,6 @@ class Messages(Wire):
         return {"anthropic-version": VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> MessagesDecoder:
-        """What reads the events."""
         return MessagesDecoder(reply, ask.options)
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
@@ -59,3 +60,12 @@ def _is_cited(block: Any) -> bool:
             return True
         case _:
             return False
+
+
+class AnthropicStreamFn(Adapter):
+    """Claude, or a server with the same Messages API; `base_url` is without `/v1`, as in Anthropic's SDK."""
+
+    provider = "anthropic"
+    wire = Messages()
+    path = "/v1/messages"
+    key_header = "x-api-key"

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from swink.errors import MisuseError
 from swink.messages import ModelSpec
 from swink.providers.adapter import Adapter, Ask, Wire
+from swink.providers.azure.azureauth import Identity, TokenProvider
 from swink.providers.azure.entra import ClientCredentials
-from swink.providers.azure.identity import Identity, TokenProvider
 from swink.providers.chat import presets
 from swink.providers.chat.wire import Chat
 from swink.providers.endpoint import provider_endpoint, segment
@@ -61,7 +61,6 @@ class AzureStreamFn(Adapter):
         return self._deployment or model.model_id
 
     def url(self, ask: Ask) -> str:
-        """Where the deployment is."""
         return self._url(ask.name)
 
     async def authorization(self, ask: Ask, url: str, body: bytes) -> Mapping[str, str]:

@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import AuthError, MisuseError, NetworkError
-from swink.providers.echoes import shown
+from swink.providers.bearertokens import Token, TokenCache
 from swink.providers.endpoint import check_base_url
 from swink.providers.failure import parse_error, read_capped, retry_after
 from swink.providers.http import HttpClient, Request
-from swink.providers.tokens import Token, TokenCache
+from swink.providers.secretechoes import shown
 from swink.stream import Timeout
 from swink.stream.urls import is_loopback
 

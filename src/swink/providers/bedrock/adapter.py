@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from swink.errors import MissingKey, StreamError
 from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.adapter import Adapter, Ask
-from swink.providers.bedrock.config import find_credentials, find_region
+from swink.providers.bedrock.awsconfig import find_credentials, find_region
 from swink.providers.bedrock.sigv4 import Credentials, sign_headers
 from swink.providers.bedrock.wire import Converse
 from swink.providers.endpoint import Endpoint, check_base_url, digest_of, segment

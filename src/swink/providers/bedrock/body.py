@@ -29,8 +29,8 @@ from swink.providers.claude import (
     without_thinking,
 )
 from swink.providers.convert import input_schema
-from swink.providers.efforts import asked_level, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
+from swink.providers.thinking import asked_level, nearest, refuse, refuse_budget
 from swink.stream import StreamOptions
 
 _CACHING_CLAUDE = re.compile(r"claude-3-5-(haiku|sonnet-20241022)")

@@ -78,7 +78,6 @@ class ConverseConversation:
         """Whether the replies to the last user message began without a thought; None before the first."""
 
     def add(self, message: LlmMessage) -> None:
-        """Convert one message more."""
         match message:
             case AssistantMessage():
                 blocks = self._assistant(message)

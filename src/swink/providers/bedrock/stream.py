@@ -19,8 +19,8 @@ from swink.errors import (
     StreamError,
 )
 from swink.messages import Base64Source, Citation, Extension, Image, Usage
+from swink.providers.bedrock.awserrors import frame_error, stop_error
 from swink.providers.bedrock.frames import Frame, FrameParser
-from swink.providers.bedrock.refusals import frame_error, stop_error
 from swink.providers.claude import service_tier
 from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.stream import BlockWriter, StreamOptions

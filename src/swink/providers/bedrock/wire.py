@@ -6,9 +6,9 @@ from typing import Any
 from swink.errors import ModelError
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
+from swink.providers.bedrock.awserrors import explain
 from swink.providers.bedrock.body import request_body
 from swink.providers.bedrock.conversation import ConverseConversation
-from swink.providers.bedrock.refusals import explain
 from swink.providers.bedrock.stream import ConverseDecoder
 from swink.providers.claude import claude_version, takes_schema
 from swink.providers.http import Response
@@ -27,11 +27,9 @@ class Converse(Wire):
         return ConverseConversation(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
-        """The JSON body for one reply."""
         return request_body(ask, messages)
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> ConverseDecoder:
-        """What reads the frames."""
         return ConverseDecoder(reply, ask.options)
 
     def explain(self, response: Response, body: bytes) -> ModelError:

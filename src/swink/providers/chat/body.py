@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Raw
 
 from swink.providers.adapter import Ask
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
 from swink.providers.chat.fields import body_fields
 
 _EPHEMERAL = {"type": "ephemeral"}
 
 
-def request_body(ask: Ask, messages: Sequence[Any], dialect: Dialect) -> dict[str, Any]:
+def request_body(ask: Ask, messages: Sequence[Any], dialect: ChatDialect) -> dict[str, Any]:
     """The JSON body for one reply; `messages` are those of the conversation."""
     model, context, options, notices = ask.model, ask.context, ask.options, ask.notices
     sent = list(messages)

@@ -20,7 +20,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
 from swink.providers.chat.media import parts_of
 from swink.providers.convert import NO_OUTPUT, CallIds, is_own
 from swink.providers.exchange import encode_body
@@ -29,7 +29,7 @@ from swink.providers.exchange import encode_body
 class ChatConversation:
     """The messages of one conversation; the system prompt is not among them."""
 
-    def __init__(self, model: ModelSpec, dialect: Dialect) -> None:
+    def __init__(self, model: ModelSpec, dialect: ChatDialect) -> None:
         self.items: list[dict[str, Any]] = []
         self._model = model
         self._dialect = dialect
@@ -38,7 +38,6 @@ class ChatConversation:
         self._has_called = False
 
     def add(self, message: LlmMessage) -> None:
-        """Convert the next message."""
         match message:
             case ToolResultMessage():
                 if self._media:

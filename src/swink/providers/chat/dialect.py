@@ -4,11 +4,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from swink.providers.efforts import Style
 from swink.providers.notices import ALL_OPTIONS
+from swink.providers.thinking import Style
 
 
-class Dialect(Struct, frozen=True):
+class ChatDialect(Struct, frozen=True):
     """How a server differs from the other servers that speak chat completions."""
 
     provider: str

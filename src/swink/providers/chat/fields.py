@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 from swink.messages import ModelSpec
-from swink.providers.chat.dialect import Dialect
-from swink.providers.chat.hosted import hosted_fields
+from swink.providers.chat.dialect import ChatDialect
+from swink.providers.chat.hostedfields import hosted_fields
 from swink.providers.convert import cache_key, input_schema
-from swink.providers.efforts import chat_thinking, is_reasoning_model
 from swink.providers.notices import Notices
 from swink.providers.strict import strict_schema
+from swink.providers.thinking import chat_thinking, is_reasoning_model
 from swink.stream import LlmContext, OutputSchema, StreamOptions
 
 _FIXED_KIMI = re.compile(r"kimi-(?:k2\.[5-9]|k[3-9]|latest)")
@@ -20,7 +20,7 @@ _STOPPABLE_GROK = re.compile(r"grok-(?:2|3(?!-mini))|non-reasoning")
 
 
 def body_fields(
-    model: ModelSpec, context: LlmContext, options: StreamOptions, dialect: Dialect, notices: Notices
+    model: ModelSpec, context: LlmContext, options: StreamOptions, dialect: ChatDialect, notices: Notices
 ) -> dict[str, Any]:
     """Everything that is asked for, but what to answer."""
     fields: dict[str, Any] = {"stream": True}
@@ -57,7 +57,7 @@ def body_fields(
     return fields
 
 
-def takes_schema(model: ModelSpec, dialect: Dialect, *, has_tools: bool) -> bool:
+def takes_schema(model: ModelSpec, dialect: ChatDialect, *, has_tools: bool) -> bool:
     """Whether the server itself holds this model's replies to a schema."""
     can = model.capabilities
     allowed = dialect.schemas == "beside tools" or (dialect.schemas == "alone" and not has_tools)
@@ -68,7 +68,7 @@ def _options(
     model: ModelSpec,
     context: LlmContext,
     options: StreamOptions,
-    dialect: Dialect,
+    dialect: ChatDialect,
     notices: Notices,
     *,
     thinks: bool,
@@ -95,7 +95,7 @@ def _options(
 
 
 def _choice(
-    model: ModelSpec, options: StreamOptions, dialect: Dialect, notices: Notices, *, thinks: bool
+    model: ModelSpec, options: StreamOptions, dialect: ChatDialect, notices: Notices, *, thinks: bool
 ) -> dict[str, Any]:
     choice = options.tool_choice
     if choice is None:
@@ -123,7 +123,7 @@ def tool_choice(choice: str) -> Any:
     )
 
 
-def _refused(model: ModelSpec, dialect: Dialect, *, thinks: bool) -> frozenset[str]:
+def _refused(model: ModelSpec, dialect: ChatDialect, *, thinks: bool) -> frozenset[str]:
     """The options that this model of a server does not take."""
     name = model.model_id
     match dialect.thinking:

@@ -8,13 +8,13 @@ from typing import Any
 
 from swink.errors import StreamError
 from swink.messages import Audio, Base64Source, Document, Extension, Image, Text, UrlSource
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
 from swink.providers.convert import data_url
 
 _FORMATS = {"mpeg": "mp3", "mp4": "m4a", "x-wav": "wav", "wave": "wav", "x-m4a": "m4a"}
 
 
-def parts_of(content: Sequence[Any], dialect: Dialect) -> list[dict[str, Any]]:
+def parts_of(content: Sequence[Any], dialect: ChatDialect) -> list[dict[str, Any]]:
     """The content part by part; what the server does not take is refused by name."""
     parts: list[dict[str, Any]] = []
     for block in content:
@@ -34,7 +34,7 @@ def parts_of(content: Sequence[Any], dialect: Dialect) -> list[dict[str, Any]]:
     return parts
 
 
-def _document(block: Document, dialect: Dialect) -> dict[str, Any]:
+def _document(block: Document, dialect: ChatDialect) -> dict[str, Any]:
     title = block.title or "document"
     if (text := block.text) is not None:
         return {"type": "text", "text": f"{title}:\n\n{text}"}
@@ -61,7 +61,7 @@ def _document(block: Document, dialect: Dialect) -> dict[str, Any]:
             )
 
 
-def _audio(block: Audio, dialect: Dialect) -> dict[str, Any]:
+def _audio(block: Audio, dialect: ChatDialect) -> dict[str, Any]:
     source = block.source
     match dialect.audio, source:
         case "text", Base64Source(data) | UrlSource(data):

@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
 
 _BARE = frozenset(("service_tier", "verbosity", "seed", "parallel_tool_calls"))
 
-OPENAI = Dialect(
+OPENAI = ChatDialect(
     "openai",
     limit_field="max_completion_tokens",
     thinking="openai",
@@ -18,11 +18,11 @@ OPENAI = Dialect(
     lacks=frozenset(),
 )
 AZURE = replace(OPENAI, provider="azure", thinking="azure")
-COMPATIBLE = Dialect(
+COMPATIBLE = ChatDialect(
     "openai", sends_limit=False, routes=True, documents="file", audio="object", schemas="alone"
 )
 """A server that nothing more is known of."""
-XAI = Dialect(
+XAI = ChatDialect(
     "xai",
     limit_field="max_completion_tokens",
     thinking="xai",
@@ -30,7 +30,7 @@ XAI = Dialect(
     session_header="x-grok-conv-id",
     schemas="beside tools",
 )
-MISTRAL = Dialect(
+MISTRAL = ChatDialect(
     "mistral",
     thinking="mistral",
     replay="parts",
@@ -44,19 +44,19 @@ MISTRAL = Dialect(
     audio="text",
     schemas="beside tools",
 )
-PRESETS: dict[str, Dialect] = {
+PRESETS: dict[str, ChatDialect] = {
     dialect.provider: dialect
     for dialect in (
         OPENAI,
-        Dialect(
+        ChatDialect(
             "groq",
             limit_field="max_completion_tokens",
             thinking="groq",
             replay="reasoning",
             lacks=frozenset(("verbosity",)),
         ),
-        Dialect("together", thinking="together", schemas="alone"),
-        Dialect(
+        ChatDialect("together", thinking="together", schemas="alone"),
+        ChatDialect(
             "openrouter",
             sends_limit=False,
             thinking="openrouter",
@@ -68,7 +68,7 @@ PRESETS: dict[str, Dialect] = {
             schemas="beside tools",
             lacks=frozenset(),
         ),
-        Dialect(
+        ChatDialect(
             "deepseek",
             thinking="deepseek",
             replay="reasoning_content",
@@ -76,7 +76,7 @@ PRESETS: dict[str, Dialect] = {
             forces_thinkers=False,
             lacks=_BARE,
         ),
-        Dialect(
+        ChatDialect(
             "moonshot",
             thinking="moonshot",
             replay="reasoning_content",
@@ -84,8 +84,8 @@ PRESETS: dict[str, Dialect] = {
             forces_thinkers=False,
             lacks=_BARE,
         ),
-        Dialect("zai", thinking="zai", replay="reasoning_content", forces_thinkers=False, lacks=_BARE),
-        Dialect(
+        ChatDialect("zai", thinking="zai", replay="reasoning_content", forces_thinkers=False, lacks=_BARE),
+        ChatDialect(
             "perplexity",
             thinking="perplexity",
             alternates=True,
@@ -93,16 +93,18 @@ PRESETS: dict[str, Dialect] = {
             schemas="alone",
             lacks=_BARE | {"stop"},
         ),
-        Dialect("fireworks", replay="reasoning_content", schemas="alone"),
-        Dialect("cerebras", limit_field="max_completion_tokens", thinking="gpt-oss", schemas="beside tools"),
-        Dialect("deepinfra", schemas="alone"),
-        Dialect("huggingface", schemas="alone", routes=True),
-        Dialect("nvidia", schemas="alone"),
-        Dialect("minimax", replay="tags", lacks=_BARE),
-        Dialect("qwen", thinking="plain", schemas="alone"),
-        Dialect("vercel", sends_limit=False, routes=True, documents="file", schemas="alone"),
-        Dialect("vllm", sends_limit=False, replay="reasoning_content", audio="object", schemas="alone"),
-        Dialect(
+        ChatDialect("fireworks", replay="reasoning_content", schemas="alone"),
+        ChatDialect(
+            "cerebras", limit_field="max_completion_tokens", thinking="gpt-oss", schemas="beside tools"
+        ),
+        ChatDialect("deepinfra", schemas="alone"),
+        ChatDialect("huggingface", schemas="alone", routes=True),
+        ChatDialect("nvidia", schemas="alone"),
+        ChatDialect("minimax", replay="tags", lacks=_BARE),
+        ChatDialect("qwen", thinking="plain", schemas="alone"),
+        ChatDialect("vercel", sends_limit=False, routes=True, documents="file", schemas="alone"),
+        ChatDialect("vllm", sends_limit=False, replay="reasoning_content", audio="object", schemas="alone"),
+        ChatDialect(
             "llamacpp",
             sends_limit=False,
             thinking="template",
@@ -110,8 +112,8 @@ PRESETS: dict[str, Dialect] = {
             audio="object",
             schemas="alone",
         ),
-        Dialect("lmstudio", sends_limit=False, schemas="alone"),
-        Dialect(
+        ChatDialect("lmstudio", sends_limit=False, schemas="alone"),
+        ChatDialect(
             "sglang",
             sends_limit=False,
             thinking="template",

@@ -15,17 +15,16 @@ from msgspec import Struct
 
 from swink.errors import ContentFiltered, ContextWindowOverflow, NetworkError, StreamError
 from swink.messages import Audio, Base64Source, Citation, Extension, Image, UrlSource
-from swink.providers.chat.calls import CallDelta, Calls, Function
 from swink.providers.chat.details import ReasoningDetails
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
+from swink.providers.chat.toolcalls import CallDelta, CallReader, Function, write_failed_call
 from swink.providers.chat.usage import cost_of, usage_of
 from swink.providers.convert import DATA_URL
 from swink.providers.exchange import cut_short, decode_as, decode_json
-from swink.providers.failedcalls import write_failed_call
 from swink.providers.failure import describe_error, failure, parse_error
 from swink.providers.sse import SseParser
 from swink.stream import BlockWriter, StreamOptions
-from swink.stream.thinking import ReplyParser
+from swink.stream.thinkingtags import ReplyParser
 
 
 class _Delta(Struct):
@@ -66,6 +65,7 @@ class _Chunk(Struct):
 
 
 _chunks = msgspec.json.Decoder(_Chunk)
+_decode = _chunks.decode
 
 
 class ChatDecoder:
@@ -75,7 +75,7 @@ class ChatDecoder:
         self,
         reply: BlockWriter,
         options: StreamOptions,
-        dialect: Dialect = Dialect("openai"),
+        dialect: ChatDialect = ChatDialect("openai"),
         tools: Sequence[str] = (),
     ) -> None:
         self._reply = reply
@@ -83,7 +83,7 @@ class ChatDecoder:
         self._provider = dialect.provider
         self._tools = tools
         self._parser = SseParser()
-        self._calls = Calls(reply)
+        self._calls = CallReader(reply)
         self._may_tag = dialect.think_tags
         self._tags: ReplyParser | None = None
         self._finish_reason = ""
@@ -95,10 +95,9 @@ class ChatDecoder:
         self._sound = bytearray()
 
     def feed(self, chunk: bytes) -> None:
-        """Read the events that these bytes complete."""
         for event in self._parser.feed(chunk):
             data = event.data
-            if len(data) < 12 and data.strip() == b"[DONE]":
+            if data[:1] != b"{" and data.strip() == b"[DONE]":
                 self._finish()
                 return
             is_error = bool(event.event) and event.event == "error"
@@ -107,7 +106,11 @@ class ChatDecoder:
             if is_error:
                 self._fail(data)
             else:
-                self._take(decode_as(_chunks, data), data)
+                try:
+                    decoded = _decode(data)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    decoded = decode_as(_chunks, data)
+                self._take(decoded, data)
             if self._reply.terminal is not None:
                 return
 
@@ -174,16 +177,17 @@ class ChatDecoder:
             if content:
                 if self._unsigned:
                     self._sign()
-                if not isinstance(content, str):
-                    self._take_parts(content)
-                elif self._may_tag:
+                if type(content) is str and not self._may_tag:
+                    self._reply.say(content)
+                elif isinstance(content, str):
                     self._read(content)
                 else:
-                    self._reply.say(content)
+                    self._take_parts(content)
             if delta.refusal:
                 self._refusal.append(delta.refusal)
             if delta.tool_calls or delta.function_call is not None:
-                self._release()
+                if self._may_tag:
+                    self._release()
                 if self._unsigned:
                     self._sign()
                 for call in delta.tool_calls or ():
@@ -240,7 +244,7 @@ class ChatDecoder:
 
     def _release(self) -> None:
         """What was held back, since it could have become a tag, is text."""
-        if self._may_tag and self._tags is not None:
+        if self._tags is not None:
             self._read("", final=True)
         self._may_tag = False
 
@@ -292,7 +296,8 @@ class ChatDecoder:
 
     def _finish(self) -> None:
         reason, reply = self._finish_reason, self._reply
-        self._release()
+        if self._may_tag:
+            self._release()
         for source in self._sources:
             match source:
                 case str():

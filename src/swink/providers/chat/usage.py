@@ -1,6 +1,6 @@
 """What a reply has used, and what it cost where the server says so."""
 
-from typing import Any, cast
+from typing import Any
 
 from swink.messages import Cost, Usage
 from swink.models.catalog import SERVICE_TIER
@@ -19,30 +19,26 @@ def usage_of(usage: dict[str, Any], tier: Any = None) -> Usage:
     prompt = count(usage, "prompt_tokens")
     completion = count(usage, "completion_tokens")
     total = count(usage, "total_tokens")
-    details, made = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    cached = count(details, "cached_tokens") or _first(usage, _CACHED)
-    written = count(details, "cache_write_tokens")
-    reasoning = count(made, "reasoning_tokens")
-    if reasoning and total == prompt + completion + reasoning:
-        completion += reasoning
-    cached = min(cached, prompt)
+    cached, written, extra = 0, 0, dict[str, int]()
+    if made := usage.get("completion_tokens_details"):
+        if reasoning := count(made, "reasoning_tokens"):
+            extra["reasoning"] = reasoning
+            if total == prompt + completion + reasoning:
+                completion += reasoning
+        if sound := count(made, "audio_tokens"):
+            extra["output_audio"] = sound
+    if details := usage.get("prompt_tokens_details"):
+        cached, written = count(details, "cached_tokens"), count(details, "cache_write_tokens")
+        if sound := count(details, "audio_tokens"):
+            extra["input_audio"] = sound
+    cached = min(cached or _first(usage, _CACHED), prompt)
     written = min(written, prompt - cached)
-    extra = {
-        "reasoning": reasoning,
-        "input_audio": count(details, "audio_tokens"),
-        "output_audio": count(made, "audio_tokens"),
-        "web_search": count(usage.get("server_tool_use"), "web_search_requests") or _first(usage, _SEARCHES),
-    }
-    if isinstance(tier, str) and tier not in _USUAL_TIERS:
+    used = usage.get("server_tool_use")
+    if searches := (count(used, "web_search_requests") if used else 0) or _first(usage, _SEARCHES):
+        extra["web_search"] = searches
+    if type(tier) is str and tier not in _USUAL_TIERS:
         extra[f"{SERVICE_TIER}{tier}"] = 1
-    return Usage(
-        prompt - cached - written,
-        completion,
-        cached,
-        written,
-        total,
-        {name: number for name, number in extra.items() if number},
-    )
+    return Usage(prompt - cached - written, completion, cached, written, total, extra)
 
 
 def cost_of(usage: dict[str, Any]) -> Cost | None:
@@ -71,14 +67,16 @@ def _dollars(amount: float, unit: int = 1) -> Cost | None:
 
 def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int:
     """The count of the first of these names that has one."""
-    return next((number for name in names if name in usage and (number := count(usage, name))), 0)
+    for name in names:
+        if name in usage and (number := count(usage, name)):
+            return number
+    return 0
 
 
 def count(counts: Any, name: str) -> int:
     """A count in an object of a provider's, also where it is written as 5.0; 0 where there is none."""
-    if not isinstance(counts, dict):
-        return 0
-    value = cast("dict[str, Any]", counts).get(name)
+    given: object = counts
+    value: Any = counts[name] if type(given) is dict and name in counts else 0
     if type(value) is float and value.is_integer():
         return int(value)
     return value if type(value) is int else 0

@@ -7,7 +7,7 @@ from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
 from swink.providers.chat.body import request_body
 from swink.providers.chat.conversation import ChatConversation
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
 from swink.providers.chat.fields import takes_schema
 from swink.providers.chat.stream import ChatDecoder
 from swink.stream import BlockWriter, LlmContext
@@ -16,7 +16,7 @@ from swink.stream import BlockWriter, LlmContext
 class Chat(Wire):
     """What OpenAI's chat completions are to one server."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: ChatDialect) -> None:
         self.dialect = dialect
         self.honours = dialect.honours
 
@@ -25,7 +25,6 @@ class Chat(Wire):
         return ChatConversation(model, self.dialect)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
-        """The JSON body for one reply."""
         return request_body(ask, messages, self.dialect)
 
     def headers(self, ask: Ask) -> Mapping[str, str]:
@@ -34,7 +33,6 @@ class Chat(Wire):
         return {name: session} if name and session else {}
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> ChatDecoder:
-        """What reads the chunks."""
         return ChatDecoder(reply, ask.options, self.dialect, [tool.name for tool in ask.context.tools])
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:

@@ -1,5 +1,5 @@
 """Google's Gemini API."""
 
-from swink.providers.gemini.adapter import GeminiStreamFn
+from swink.providers.gemini.wire import GeminiStreamFn
 
 __all__ = ["GeminiStreamFn"]

@@ -5,10 +5,10 @@ from typing import Any
 
 from swink.messages import ModelSpec
 from swink.providers.convert import input_schema
-from swink.providers.efforts import asked_level, refuse
 from swink.providers.gemini.conversation import gemini_version, is_third
-from swink.providers.gemini.hosted import Place, check_combination, hosted_tools
+from swink.providers.gemini.googletools import Place, check_combination, hosted_tools
 from swink.providers.notices import Notices
+from swink.providers.thinking import asked_level, refuse
 from swink.stream import LlmContext, StreamOptions
 
 _BUDGETS = {"minimal": 512, "low": 1024, "medium": 8192, "high": 16_384, "extra_high": 24_576}

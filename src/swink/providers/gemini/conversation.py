@@ -64,7 +64,6 @@ class Contents:
         self._last = ""
 
     def add(self, message: LlmMessage) -> None:
-        """Convert the next message."""
         match message:
             case AssistantMessage():
                 parts = _model_parts(message, self._model)

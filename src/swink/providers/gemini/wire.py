@@ -5,11 +5,12 @@ from typing import Any
 
 from swink.errors import ModelError
 from swink.messages import ModelSpec
-from swink.providers.adapter import Ask, Wire
+from swink.providers.adapter import Adapter, Ask, Wire
+from swink.providers.endpoint import segment
 from swink.providers.gemini.body import request_body
 from swink.providers.gemini.conversation import Contents, is_third
 from swink.providers.gemini.endings import explain
-from swink.providers.gemini.hosted import Place
+from swink.providers.gemini.googletools import Place
 from swink.providers.gemini.stream import GeminiDecoder
 from swink.providers.http import Response
 from swink.providers.notices import ALL_OPTIONS
@@ -25,15 +26,12 @@ class GenerateContent(Wire):
         self._place: Place = place
 
     def conversation(self, model: ModelSpec) -> Contents:
-        """An empty conversation."""
         return Contents(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
-        """The JSON body for one reply."""
         return request_body(ask.model, ask.context, messages, ask.options, ask.notices, self._place)
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> GeminiDecoder:
-        """What reads the answer."""
         return GeminiDecoder(
             reply,
             ask.options,
@@ -43,10 +41,24 @@ class GenerateContent(Wire):
         )
 
     def explain(self, response: Response, body: bytes) -> ModelError:
-        """The error of an answer of 4xx or 5xx."""
         return explain(response, body)
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Before Gemini 3 a schema and tools exclude each other."""
         can = model.capabilities is not None and model.capabilities.json_schema is True
         return can and (is_third(model.model_id) or not (context.tools or context.hosted))
+
+
+class GeminiStreamFn(Adapter):
+    """Gemini; `base_url` is without the API version, as in Google's own SDK."""
+
+    provider = "gemini"
+    wire = GenerateContent()
+    key_header = "x-goog-api-key"
+
+    def url(self, ask: Ask) -> str:
+        """The address of a model, or of one that was tuned."""
+        kind, slash, name = ask.name.partition("/")
+        is_path = slash and kind in ("models", "tunedModels")
+        path = f"{kind}/{segment(name)}" if is_path else f"models/{segment(ask.name)}"
+        return f"{self.base_url}/v1beta/{path}:streamGenerateContent?alt=sse"

@@ -39,7 +39,6 @@ class OllamaConversation:
         self._named: set[str] = set()
 
     def add(self, message: LlmMessage) -> None:
-        """Convert the next message."""
         match message:
             case ToolResultMessage():
                 if self._pictures:

@@ -12,11 +12,11 @@ from swink.errors import StreamError
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
 from swink.providers.convert import input_schema
-from swink.providers.efforts import asked_level, nearest, refuse_budget
 from swink.providers.exchange import encode_body
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama.conversation import OllamaConversation
 from swink.providers.ollama.stream import OllamaDecoder
+from swink.providers.thinking import asked_level, nearest, refuse_budget
 from swink.stream import BlockWriter, LlmContext, StreamOptions
 
 LEAST_CONTEXT = 8192
@@ -35,11 +35,9 @@ class OllamaChat(Wire):
         self._keep_alive = keep_alive
 
     def conversation(self, model: ModelSpec) -> OllamaConversation:
-        """An empty conversation."""
         return OllamaConversation(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
-        """The JSON body for one reply."""
         context, options = ask.context, ask.options
         if context.hosted:
             names = ", ".join(dict.fromkeys(type(tool).__name__ for tool in context.hosted))

@@ -8,7 +8,6 @@ import msgspec
 from swink.errors import StreamError
 from swink.messages import LlmMessage, Media, ModelSpec, NamedFile
 from swink.providers.adapter import Adapter, Ask, Wire
-from swink.providers.efforts import refuse
 from swink.providers.endpoint import provider_endpoint
 from swink.providers.exchange import cut_short, decode_json, malformed
 from swink.providers.proxy.wire import (
@@ -21,6 +20,7 @@ from swink.providers.proxy.wire import (
     version_of,
 )
 from swink.providers.sse import SseParser
+from swink.providers.thinking import refuse
 from swink.stream import (
     AssistantMessageEvent,
     BlockAdded,
@@ -99,8 +99,6 @@ class _ProxyWire(Wire):
         return {}
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> "_Decoder":
-        """What reads the events."""
-
         def report() -> None:
             for name in newer_than_revision_0(ask.context, ask.options) if self.version > 1 else ():
                 ask.notices.report(name, "this proxy server is older than that; update it")

@@ -1,5 +1,5 @@
 """The Responses API of OpenAI and xAI."""
 
-from swink.providers.responses.adapter import ResponsesStreamFn, XAIResponsesStreamFn
+from swink.providers.responses.wire import ResponsesStreamFn, XAIResponsesStreamFn
 
 __all__ = ["ResponsesStreamFn", "XAIResponsesStreamFn"]

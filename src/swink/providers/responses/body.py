@@ -8,16 +8,16 @@ from swink.messages import ModelSpec
 from swink.messages.providertools import HostedTool, WebSearch
 from swink.providers.adapter import Ask
 from swink.providers.convert import cache_key, input_schema
-from swink.providers.efforts import asked_level, gpt_version, nearest, refuse, refuse_budget
 from swink.providers.notices import Notices
-from swink.providers.responses.dialect import Dialect
+from swink.providers.responses.dialect import ResponsesDialect
 from swink.providers.strict import strict_schema
+from swink.providers.thinking import asked_level, gpt_version, nearest, refuse, refuse_budget
 from swink.stream import LlmContext, OutputSchema, StreamOptions, ToolSpec
 
 _CACHE_OPTIONS_SINCE = (5, 6)
 
 
-def request_body(ask: Ask, items: Sequence[Any], dialect: Dialect) -> dict[str, Any]:
+def request_body(ask: Ask, items: Sequence[Any], dialect: ResponsesDialect) -> dict[str, Any]:
     """The JSON body for one reply; `items` are the history."""
     model, context, options, notices = ask.model, ask.context, ask.options, ask.notices
     system = context.system_prompt if context.system_prompt.strip() else ""
@@ -48,7 +48,9 @@ def request_body(ask: Ask, items: Sequence[Any], dialect: Dialect) -> dict[str, 
     return body | _cache(model, options, dialect, notices)
 
 
-def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices, *, hosted: bool) -> dict[str, Any]:
+def _reasoning(
+    model: ModelSpec, dialect: ResponsesDialect, notices: Notices, *, hosted: bool
+) -> dict[str, Any]:
     level = asked_level(model, notices)
     if level is None:
         return {}
@@ -63,7 +65,7 @@ def _reasoning(model: ModelSpec, dialect: Dialect, notices: Notices, *, hosted: 
 
 
 def _sampling(
-    model: ModelSpec, options: StreamOptions, dialect: Dialect, notices: Notices, thinks_not: bool
+    model: ModelSpec, options: StreamOptions, dialect: ResponsesDialect, notices: Notices, thinks_not: bool
 ) -> dict[str, Any]:
     given = {"temperature": options.temperature, "top_p": options.top_p}
     asked = {name: value for name, value in given.items() if value is not None}
@@ -74,7 +76,7 @@ def _sampling(
     return asked
 
 
-def _include(model: ModelSpec, hosted: Sequence[HostedTool], dialect: Dialect) -> list[str]:
+def _include(model: ModelSpec, hosted: Sequence[HostedTool], dialect: ResponsesDialect) -> list[str]:
     """What the reply has to hold so that it can go back, and what the hosted tools found."""
     include = [dialect.includes[type(tool)] for tool in hosted if type(tool) in dialect.includes]
     if dialect.reasons(model.model_id) or dialect.efforts(model):
@@ -82,7 +84,9 @@ def _include(model: ModelSpec, hosted: Sequence[HostedTool], dialect: Dialect) -
     return list(dict.fromkeys(include))
 
 
-def _tools(context: LlmContext, options: StreamOptions, dialect: Dialect, notices: Notices) -> dict[str, Any]:
+def _tools(
+    context: LlmContext, options: StreamOptions, dialect: ResponsesDialect, notices: Notices
+) -> dict[str, Any]:
     tools = [_function(tool) for tool in context.tools] + [dialect.tool(tool) for tool in context.hosted]
     if not tools:
         return {}
@@ -127,7 +131,9 @@ def _text(output: OutputSchema | None, options: StreamOptions) -> dict[str, Any]
     return said
 
 
-def _cache(model: ModelSpec, options: StreamOptions, dialect: Dialect, notices: Notices) -> dict[str, Any]:
+def _cache(
+    model: ModelSpec, options: StreamOptions, dialect: ResponsesDialect, notices: Notices
+) -> dict[str, Any]:
     """How long the prompt is cached; "5m" is less than the least that a provider keeps it."""
     if options.cache in (True, "5m") or "cache" in dialect.unhonoured:
         return {}

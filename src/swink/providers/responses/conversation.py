@@ -29,7 +29,7 @@ from swink.messages import (
 )
 from swink.providers.convert import NO_OUTPUT, CallIds, data_url, is_own, joined_text
 from swink.providers.exchange import encode_body
-from swink.providers.responses.dialect import Dialect
+from swink.providers.responses.dialect import ResponsesDialect
 from swink.providers.responses.stream import ITEMS
 from swink.stream import parse_arguments
 
@@ -40,7 +40,7 @@ _UNANSWERED = "error: nobody ran this call"
 class ResponsesConversation:
     """The items so far; one message after the other is added."""
 
-    def __init__(self, model: ModelSpec, dialect: Dialect) -> None:
+    def __init__(self, model: ModelSpec, dialect: ResponsesDialect) -> None:
         self.items: list[dict[str, Any]] = []
         self._model = model
         self._dialect = dialect

@@ -17,12 +17,12 @@ from swink.messages.providertools import (
     WebSearch,
 )
 from swink.messages.redact import hold
-from swink.providers.efforts import grok_efforts, is_openai_name, is_reasoning_model, openai_efforts
+from swink.providers.thinking import grok_efforts, is_openai_name, is_reasoning_model, openai_efforts
 
 _Say = Callable[[Any], dict[str, Any]]
 
 
-class Dialect(Struct, frozen=True):
+class ResponsesDialect(Struct, frozen=True):
     """One server's way of the protocol."""
 
     provider: str
@@ -128,11 +128,11 @@ def _deployment_efforts(model: ModelSpec) -> tuple[str, ...]:
     return ("low", "medium", "high")
 
 
-OPENAI = Dialect(
+OPENAI = ResponsesDialect(
     "openai-responses", _HOSTED, _openai_efforts, is_reasoning_model, _INCLUDES, cache_options=True
 )
-AZURE = Dialect("azure-responses", _HOSTED, _deployment_efforts, is_reasoning_model, _INCLUDES)
-XAI = Dialect(
+AZURE = ResponsesDialect("azure-responses", _HOSTED, _deployment_efforts, is_reasoning_model, _INCLUDES)
+XAI = ResponsesDialect(
     "xai-responses",
     {
         WebSearch: _grok_search,

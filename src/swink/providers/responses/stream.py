@@ -18,7 +18,7 @@ from swink.messages import Base64Source, Citation, Extension, Image
 from swink.providers.chat.usage import cost_of
 from swink.providers.exchange import cut_short, decode_json, decode_known
 from swink.providers.failure import describe_error, failure
-from swink.providers.responses.shown import shown
+from swink.providers.responses.toolnotes import shown
 from swink.providers.responses.usage import usage_of, use_of
 from swink.providers.sse import SseParser
 from swink.stream import BlockWriter, StreamOptions, parse_arguments

@@ -25,7 +25,7 @@ from swink.providers.exchange import Again
 from swink.providers.gemini.wire import GenerateContent
 from swink.providers.http import Request
 from swink.providers.notices import Notices
-from swink.providers.vertex.identity import NONE_FOUND, GoogleIdentity, google_auth, may_be_found
+from swink.providers.vertex.googleauth import NONE_FOUND, GoogleIdentity, google_auth, may_be_found
 from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
 
 CLAUDE_VERSION = "vertex-2023-10-16"
@@ -41,7 +41,6 @@ class ClaudeOnVertex(Messages):
     """Anthropic's protocol with the model in the address, and the version of the API in the body."""
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
-        """The JSON body for one reply."""
         body = super().body(ask, messages)
         version = ask.options.extra.get("anthropic_version", CLAUDE_VERSION)
         return {"anthropic_version": version, **{name: body[name] for name in body if name != "model"}}
@@ -105,7 +104,6 @@ class VertexStreamFn(Adapter):
         return super().__call__(model, context, options)
 
     def wire_for(self, model: ModelSpec) -> Wire:
-        """Gemini's protocol, or Claude's."""
         return _PUBLISHERS.get(_publisher(model.model_id), _PUBLISHERS["google"])
 
     def name_of(self, model: ModelSpec) -> str:

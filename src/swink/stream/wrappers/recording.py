@@ -23,7 +23,7 @@ from swink.stream import (
 )
 from swink.stream.wrappers.cassette import Cassette, CassetteRequest, Recording, identify
 from swink.stream.wrappers.difference import first_difference
-from swink.stream.wrappers.traits import Events, asker_of, copy_traits
+from swink.stream.wrappers.sending import Events, asker_of, copy_traits
 from swink.system.aio import closing
 from swink.system.threads import in_thread
 

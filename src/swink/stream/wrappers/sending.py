@@ -1,5 +1,6 @@
 """Sending: which stream function gets a request, and when."""
 
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from math import inf, isfinite
 from typing import Any, TypeVar
@@ -21,11 +22,15 @@ from swink.stream import (
     StreamOptions,
     UsageUpdate,
 )
-from swink.stream.wrappers.gate import Gate
-from swink.stream.wrappers.traits import Events, asker_of, copy_traits, native_output, server_of
+from swink.stream.urls import origin_of
+from swink.stream.wrappers.ratelimit import RateLimiter
 from swink.system.aio import closing
 
 E = TypeVar("E", bound=AssistantMessageEvent)
+Events = AsyncIterator[AssistantMessageEvent]
+
+_TRAITS = ("timeout", "honours", "base_url", "asker", "check_key", "native_output")
+"""What others read off a stream function besides its events."""
 
 
 def fallback(*stream_fns: StreamFn) -> StreamFn:
@@ -104,7 +109,7 @@ def rate_limited(
         raise InvalidInput(f"per_minute={per_minute!r}: pass a number above 0, or None for no limit")
     if concurrent is not None and not (_is_number(concurrent) and concurrent >= 1 and concurrent % 1 == 0):
         raise InvalidInput(f"concurrent={concurrent!r}: pass a whole number from 1 on, or None for no limit")
-    gate = Gate(inf if concurrent is None else concurrent, 60.0 / per_minute if per_minute else 0.0)
+    gate = RateLimiter(inf if concurrent is None else concurrent, 60.0 / per_minute if per_minute else 0.0)
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
         async with gate.inside(), closing(stream_fn(model, context, options)) as events:
@@ -116,3 +121,28 @@ def rate_limited(
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def copy_traits(stream_fn: StreamFn, wrapper: StreamFn) -> StreamFn:
+    """The wrapper, with the traits of what it wraps: its time limits, its options, its server, who asks."""
+    for name in _TRAITS:
+        if (value := getattr(stream_fn, name, None)) is not None:
+            setattr(wrapper, name, value)
+    return wrapper
+
+
+def native_output(stream_fns: Sequence[StreamFn], model: ModelSpec, context: LlmContext) -> bool:
+    """Whether each of the stream functions sees to the schema of an answer itself."""
+    each = [getattr(stream_fn, "native_output", None) for stream_fn in stream_fns]
+    return all(asked is not None and asked(model, context) for asked in each)
+
+
+def server_of(stream_fn: StreamFn) -> str | None:
+    """The server a stream function asks; None if that is not known."""
+    return origin_of(getattr(stream_fn, "base_url", None))
+
+
+def asker_of(*stream_fns: StreamFn) -> str:
+    """Who asks, as the stream functions themselves say it: with which key, where the options bring none."""
+    askers = [getattr(stream_fn, "asker", None) for stream_fn in stream_fns]
+    return " ".join([asker() for asker in askers if asker is not None])

@@ -4,7 +4,7 @@
 signature                parameters of a function
 shape  partials          a schema and its type; values that are still arriving
 conversion  docstrings   the schema of a type, and its values
-constraints  standins    what annotations say; what msgspec does not know
+constraints  msgspec_hooks what annotations say; what msgspec does not know
 hints                    type hints taken apart
 ```
 """

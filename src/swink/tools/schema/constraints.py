@@ -35,7 +35,7 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Notes(Struct):
+class Annotations(Struct):
     """What the extras of `Annotated` say about a value.
 
     `pydantic` holds the extras that only pydantic understands: validators, strictness, changes of case …
@@ -53,9 +53,9 @@ class Notes(Struct):
         return bool(self.bounds or self.predicates or self.pydantic)
 
 
-def notes_of(extras: tuple[Any, ...]) -> Notes:
+def notes_of(extras: tuple[Any, ...]) -> Annotations:
     """What the extras say; those that mean nothing to a schema are left out."""
-    notes = Notes(extras)
+    notes = Annotations(extras)
     for extra in _expand(extras):
         if isinstance(extra, str):
             notes.schema.setdefault("description", extra)
@@ -106,7 +106,7 @@ def _check_zone(extra: Any) -> Callable[[Any], bool]:
     return lambda value: (value.tzinfo is None) == (extra.tz is None)
 
 
-def express(base: Any, notes: Notes) -> tuple[dict[str, Any], list[Callable[[Any], Any]]]:
+def express(base: Any, notes: Annotations) -> tuple[dict[str, Any], list[Callable[[Any], Any]]]:
     """The constraints as keywords of the schema, and as checks where JSON Schema cannot say the same."""
     keywords: dict[str, Any] = {}
     checks: list[Callable[[Any], Any]] = []
@@ -164,7 +164,7 @@ def check_bound(name: str, bound: Any) -> Callable[[Any], Any]:
     return check
 
 
-def other_checks(base: Any, notes: Notes) -> list[Callable[[Any], Any]]:
+def other_checks(base: Any, notes: Annotations) -> list[Callable[[Any], Any]]:
     """The checks that are no constraints: predicates, and what only pydantic understands."""
     checks = [_check_predicate(predicate) for predicate in notes.predicates]
     return [*checks, _check_by_pydantic(base, notes.pydantic)] if notes.pydantic else checks

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, UnsetType, structs
 from swink.errors import InvalidTool
 from swink.messages.codec import plain
 from swink.tools.schema.constraints import (
-    Notes,
+    Annotations,
     applies,
     check_bound,
     express,
@@ -38,7 +38,7 @@ from swink.tools.schema.hints import (
     members_of,
     take_apart,
 )
-from swink.tools.schema.standins import NATIVE, Definitions, convert, stand_in, validator_of
+from swink.tools.schema.msgspec_hooks import NATIVE, Definitions, convert, stand_in, validator_of
 
 
 def schema_of(hint: Any) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class _Replacement:
         base, extras = take_apart(hint)
         return self._replace_base(base, notes_of(extras))
 
-    def _replace_base(self, base: Any, notes: Notes) -> Any:
+    def _replace_base(self, base: Any, notes: Annotations) -> Any:
         """A hint without its extras, and what they say of it."""
         if is_union(base):
             return _annotate(self._replace_union(base, notes), notes.schema)
@@ -221,7 +221,7 @@ class _Replacement:
         hint = origin[key, self.replace(value)]
         return stand_in(_Checked(hint, [check_keys])) if checks else hint
 
-    def _replace_union(self, base: Any, notes: Notes) -> Any:
+    def _replace_union(self, base: Any, notes: Annotations) -> Any:
         """A union; what is said of the whole is said of each member but None, as far as it applies."""
         kept = [member for member in members_of(base) if member is not UnsetType]
         options = [self._replace_member(member, notes) for member in kept]
@@ -231,7 +231,7 @@ class _Replacement:
         union = Union[tuple(options)]  # noqa: UP007  built from values
         return union if _is_native_union(union) else stand_in(_Choice(options, kept))
 
-    def _replace_member(self, member: Any, outer: Notes) -> Any:
+    def _replace_member(self, member: Any, outer: Annotations) -> Any:
         base, extras = take_apart(member)
         if base is type(None) or not outer.checks:
             return self.replace(member)
@@ -239,7 +239,7 @@ class _Replacement:
         bounds = [item for item in outer.bounds if is_union(base) or applies(base, *item)]
         return self._replace_base(
             base,
-            Notes(
+            Annotations(
                 (*extras, *outer.extras),
                 [*notes.bounds, *bounds],
                 [*notes.predicates, *outer.predicates],

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from swink.system.shorten import clip_middle
 from swink.tools.schema.conversion import describe_type
-from swink.tools.schema.standins import convert, validator_of
+from swink.tools.schema.msgspec_hooks import convert, validator_of
 
 MOST_VIOLATIONS = 100
 """How many violations are listed: a model that gets thousands wrong learns no more from all of them."""

@@ -15,8 +15,8 @@ from threading import Lock
 from typing import Any
 
 from swink.errors import AuthError, MissingKey, ModelError, NetworkError
-from swink.providers.echoes import shown
-from swink.providers.tokens import EARLY_SECONDS, Token, TokenCache
+from swink.providers.bearertokens import EARLY_SECONDS, Token, TokenCache
+from swink.providers.secretechoes import shown
 from swink.system.threads import in_thread
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"

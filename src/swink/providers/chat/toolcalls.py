@@ -1,6 +1,9 @@
 """The tool calls of a chat-completions reply, told apart by index, by id, else by name."""
 
 import hashlib
+import re
+import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +18,9 @@ class Function(Struct):
 
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
+
+
+_NOTHING = Function()
 
 
 class CallDelta(Struct):
@@ -39,7 +45,7 @@ class _Call:
         self.arguments: list[str] = []
 
 
-class Calls:
+class CallReader:
     """The tool calls of one reply."""
 
     def __init__(self, reply: BlockWriter) -> None:
@@ -54,14 +60,17 @@ class Calls:
 
     def take(self, delta: CallDelta, reply_id: str) -> None:
         """More of a call, or a new one."""
-        function = delta.function or Function()
-        call = self._find(delta, function)
-        if delta.index is not None:
-            self._by_index[delta.index] = call
-        call.name = call.name or function.name or ""
+        function = delta.function or _NOTHING
+        if delta.index in self._by_index and not delta.id and not function.name:
+            call = self._by_index[delta.index]
+        else:
+            call = self._find(delta, function)
+            if delta.index is not None:
+                self._by_index[delta.index] = call
+            call.name = call.name or function.name or ""
         arguments = function.arguments
-        if isinstance(arguments, dict):
-            arguments = msgspec.json.encode(arguments).decode()
+        if type(arguments) is not str:
+            arguments = msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else ""
         if arguments:
             call.arguments.append(arguments)
         if call.index is not None:
@@ -77,8 +86,9 @@ class Calls:
 
     def check(self) -> None:
         """A call without a name cannot be made."""
-        if any(call.index is None for call in self._calls):
-            raise StreamError("the provider sent a tool call without a name")
+        for call in self._calls:
+            if call.index is None:
+                raise StreamError("the provider sent a tool call without a name")
 
     def _find(self, delta: CallDelta, function: Function) -> _Call:
         id = delta.id or ""
@@ -118,3 +128,22 @@ def _is_whole(call: _Call) -> bool:
 
 def _new_id(reply_id: str, number: int) -> str:
     return "call_" + hashlib.sha256(f"{reply_id}\0{number}".encode()).hexdigest()[:24]
+
+
+def write_failed_call(reply: BlockWriter, said: str, tools: Sequence[str]) -> None:
+    """End a reply with a call that the server could not read; the model sees what it said, and tries again.
+
+    What was said are its arguments, which no tool takes. It is a call of the tool that it names first; one
+    that names none is of the first tool there is.
+    """
+    if not tools:
+        raise StreamError(f"the model made a malformed function call: {said}".rstrip(": "))
+    named = [(found.start(), name) for name in tools if (found := _word(name).search(said))]
+    index = reply.begin_call("call_" + uuid.uuid4().hex[:20], min(named)[1] if named else tools[0])
+    reply.add(index, said or "malformed function call")
+    reply.end(index)
+    reply.done("tool_use")
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from swink.errors import InvalidInput, InvalidTool
 from swink.messages.checks import check_list
-from swink.tools.definition import Tool, as_tool, as_tools
+from swink.tools.definition import Tool, as_tool, as_tools, check_names
 from swink.tools.workers import Abandoned, run_in_thread
 
 log = logging.getLogger("swink.tool")
@@ -32,11 +32,11 @@ def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
     """
     if _is_source(values):
         return (cast(ToolSource, values),)
-    offers = tuple(
-        [value if _is_source(value) else as_tool(value) for value in check_list("tools", values, "tools")]
-    )
-    as_tools([offer for offer in offers if isinstance(offer, Tool)])
-    return offers
+    offers: list[Any] = []
+    for value in check_list("tools", values, "tools"):
+        offers.append(value if type(value) is Tool or _is_source(value) else as_tool(value))
+    check_names([offer for offer in offers if type(offer) is Tool])
+    return tuple(offers)
 
 
 async def offered_tools(
@@ -74,7 +74,7 @@ async def _ask(source: ToolSource) -> tuple[Tool, ...]:
 
 
 def _is_source(value: Any) -> bool:
-    return callable(getattr(value, "tools", None)) and not isinstance(value, type | Tool)
+    return hasattr(value, "tools") and callable(value.tools) and not isinstance(value, type | Tool)
 
 
 def _name(source: ToolSource) -> str:

@@ -19,7 +19,7 @@ from swink.messages.providertools import (
     WebFetch,
     WebSearch,
 )
-from swink.providers.chat.dialect import Dialect
+from swink.providers.chat.dialect import ChatDialect
 from swink.providers.notices import Notices
 
 _HAS = {
@@ -36,7 +36,7 @@ _GPT_OSS = {WebSearch: "browser_search", CodeExecution: "code_interpreter"}
 
 
 def hosted_fields(
-    tools: Sequence[HostedTool], model: ModelSpec, dialect: Dialect, notices: Notices
+    tools: Sequence[HostedTool], model: ModelSpec, dialect: ChatDialect, notices: Notices
 ) -> dict[str, Any]:
     """The fields of a body that ask for hosted tools; raises `StreamError` for what the server lacks."""
     fields: dict[str, Any] = {}
@@ -46,7 +46,7 @@ def hosted_fields(
 
 
 def _add(
-    fields: dict[str, Any], tool: HostedTool, model: ModelSpec, dialect: Dialect, notices: Notices
+    fields: dict[str, Any], tool: HostedTool, model: ModelSpec, dialect: ChatDialect, notices: Notices
 ) -> None:
     name = model.model_id.lower()
     match dialect.provider, tool:
@@ -93,7 +93,7 @@ def _add(
             )
 
 
-def _report(tool: HostedTool, dialect: Dialect, notices: Notices, *names: str) -> None:
+def _report(tool: HostedTool, dialect: ChatDialect, notices: Notices, *names: str) -> None:
     """Limits of domains are refused, since left out they would protect nobody; others are reported."""
     for name in names:
         if not getattr(tool, name, None):

@@ -99,7 +99,7 @@ class Definitions:
         return free
 
 
-class Part(Protocol):
+class Replaced(Protocol):
     """What a stand-in stands for: it describes itself and makes values from valid data."""
 
     def describe(self, definitions: Definitions) -> dict[str, Any]:
@@ -114,13 +114,13 @@ class Part(Protocol):
 class StandIn(type):
     """The class of stand-ins; whatever a part makes passes for an instance, as msgspec checks that."""
 
-    part: Part
+    part: Replaced
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return True
 
 
-def stand_in(part: Part) -> Any:
+def stand_in(part: Replaced) -> Any:
     """A class to put into a hint instead of what msgspec does not know."""
     return StandIn("StandIn", (), {"part": part})
 

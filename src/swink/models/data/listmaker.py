@@ -12,8 +12,7 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from swink.messages.modelspec import Capabilities, Price
-from swink.models.data.listing import FORMAT, Entry, Rate
-from swink.models.data.source import (
+from swink.models.data.genaiprices import (
     AllOf,
     Amounts,
     AnyOf,
@@ -34,6 +33,7 @@ from swink.models.data.source import (
     last_checked,
     read_source,
 )
+from swink.models.data.listing import FORMAT, ModelEntry, Rate
 
 _CATEGORIES = {"input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok"}
 _DETAILS = {
@@ -53,7 +53,7 @@ _NO_SPEECH = r"^(?!.*-[tT][tT][sS](?:$|-))"
 _DATES = (r"\d{8}$", r"\d{4}-\d{2}-\d{2}$")
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+class _Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """What the overlay says of some models of some tables; of two rules that disagree the later one holds."""
 
     tables: tuple[str, ...]
@@ -65,7 +65,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     hidden: bool = False
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
+class _Part(Struct, frozen=True, forbid_unknown_fields=True):
     """Some models of a table."""
 
     table: str
@@ -77,10 +77,10 @@ class Overlay(Struct, frozen=True, forbid_unknown_fields=True):
 
     sources: dict[str, tuple[str, ...]]
     unlisted: dict[str, str]
-    parts: dict[str, Part]
+    parts: dict[str, _Part]
     """Tables made of models of another one, which does not keep them."""
-    rules: tuple[Rule, ...]
-    models: dict[str, tuple[Entry, ...]]
+    rules: tuple[_Rule, ...]
+    models: dict[str, tuple[ModelEntry, ...]]
     """Tables of our own."""
 
 
@@ -120,11 +120,11 @@ def make_listing(text: str, version: str, *, today: str, overlay: Overlay | None
     return f'{json.dumps(head)[:-1]},\n"tables":{{\n{lines}\n}}}}\n'.encode()
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: ModelEntry) -> str:
     return msgspec.json.encode(entry).decode()
 
 
-def _entries(provider: Provider, overlay: Overlay, checked: str) -> list[Entry]:
+def _entries(provider: Provider, overlay: Overlay, checked: str) -> list[ModelEntry]:
     rules = [rule for rule in overlay.rules if provider.id in rule.tables]
     return [
         _entry(model, [rule for rule in rules if _is_meant(rule, model.id.lower())], checked)
@@ -132,11 +132,11 @@ def _entries(provider: Provider, overlay: Overlay, checked: str) -> list[Entry]:
     ]
 
 
-def _is_meant(rule: Rule, name: str) -> bool:
+def _is_meant(rule: _Rule, name: str) -> bool:
     return any(fnmatchcase(name, wanted) for wanted in rule.models)
 
 
-def _entry(model: Model, rules: Sequence[Rule], checked: str) -> Entry:
+def _entry(model: Model, rules: Sequence[_Rule], checked: str) -> ModelEntry:
     uses: dict[str, float] = {}
     capabilities: dict[str, bool] = {}
     window, output = model.context_window, None
@@ -148,7 +148,7 @@ def _entry(model: Model, rules: Sequence[Rule], checked: str) -> Entry:
     patterns = tuple(_patterns(model.match))
     is_free = not model.prices and model.id.endswith(":free")
     rates = _current({"input_mtok": 0.0, "output_mtok": 0.0} if is_free else model.prices, checked)
-    return Entry(
+    return ModelEntry(
         model.id,
         () if patterns == (f"={model.id.lower()}",) else patterns,
         window,
@@ -332,7 +332,7 @@ def _flat(amounts: Mapping[str, float | Tiered], above: int, uses: Mapping[str, 
 # What cannot be right
 
 
-def _check(tables: Mapping[str, Sequence[Entry]]) -> None:
+def _check(tables: Mapping[str, Sequence[ModelEntry]]) -> None:
     for name, entries in tables.items():
         if not entries:
             raise DataError(f"the price data has no models of {name}")

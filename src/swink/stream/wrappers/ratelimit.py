@@ -11,7 +11,7 @@ from threading import RLock
 from swink.stream.watch import in_line
 
 
-class Gate:
+class RateLimiter:
     """Lets tasks in, of any event loop and thread.
 
     Whoever is first in line lets itself in. Nobody is handed a place, so none is lost with somebody who is
