@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import swink.agent.engine.run as engine
+import swink.agent.engine.laststeps as engine
 from swink import Agent, Policy, tool
 from swink.agent.retry import ExponentialBackoff
 from swink.messages import ToolCall

@@ -345,7 +345,7 @@ _WORDING: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
 )
 
 
-def said(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The text of an error, whose `__str__` may be somebody else's and raise."""
     try:
         return str(error)

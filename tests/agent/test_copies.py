@@ -291,10 +291,10 @@ async def test_steering_that_the_run_has_taken_but_not_delivered_is_in_the_copy(
     taken: list[list[str]] = []
 
     def peek(event: Any) -> None:
-        run = second._active
-        if run is not None and any(message.text == "steered" for message in run.ledger.pending):
+        run = second._running.active
+        if run is not None and any(message.text == "steered" for message in run.ledger.inbox.pending):
             forked = second.copy()
-            taken.append([*texts(forked), *[message.text for message in forked._steering]])
+            taken.append([*texts(forked), *[message.text for message in forked._queues.steering]])
 
     @tool
     async def work() -> str:

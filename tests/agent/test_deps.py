@@ -8,7 +8,7 @@ import pytest
 
 from swink import Agent, ExponentialBackoff, NetworkError, Policy, ToolCall, ToolContext, UserMessage, tool
 from swink.agent.config import AgentContext, AgentLoopConfig, PromptContext
-from swink.agent.engine.loop import agent_loop
+from swink.agent.functions import agent_loop
 from swink.errors import InvalidInput
 from swink.messages import ModelSpec
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
@@ -141,7 +141,12 @@ async def test_dependencies_are_seen_by_no_model_event_policy_checkpoint_session
     result = await agent.run("q")
     model = model_of(agent)
     seen += [repr(collector.events), repr(result), repr(agent), repr(vars(model)), caplog.text]
-    seen += [repr(agent._config), repr(agent.tools), repr(agent._context), json.dumps(agent.checkpoint())]
+    seen += [
+        repr(agent._config),
+        repr(agent.tools),
+        repr(agent._state.context),
+        json.dumps(agent.checkpoint()),
+    ]
     assert len(seen) > 10
     assert SECRET not in "".join(seen)
 

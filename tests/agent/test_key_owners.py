@@ -7,7 +7,7 @@ import pytest
 
 from swink import Agent, ExponentialBackoff, ModelSpec, NetworkError, StreamOptions
 from swink.agent.config import AgentContext, AgentLoopConfig
-from swink.agent.engine.loop import agent_loop
+from swink.agent.functions import agent_loop
 from swink.errors import MissingKey
 from swink.messages import UserMessage
 from swink.providers.openai import OpenAIStreamFn

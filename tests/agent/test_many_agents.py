@@ -44,7 +44,9 @@ async def test_nothing_of_a_finished_run_survives():
     runs: list[weakref.ref[Run]] = []
     agent = Agent("test:m", stream_fn=lambda *call: ScriptedModel(["ok"])(*call))
     agent.subscribe(
-        lambda event: runs.append(weakref.ref(agent._active)) if agent._active is not None else None
+        lambda event: (
+            runs.append(weakref.ref(agent._running.active)) if agent._running.active is not None else None
+        )
     )
     for _ in range(5):
         await agent.run("hi")

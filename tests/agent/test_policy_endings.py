@@ -125,7 +125,7 @@ async def test_a_policy_that_fails_or_hangs_at_the_end_of_a_run_does_not_hold_it
         async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
             await asyncio.sleep(60)
 
-    monkeypatch.setattr("swink.agent.engine.run.SAVE_WITHIN", 0.05)
+    monkeypatch.setattr("swink.agent.engine.laststeps.SAVE_WITHIN", 0.05)
     witness = Witness()
     with caplog.at_level(logging.ERROR):
         result = await asyncio.wait_for(

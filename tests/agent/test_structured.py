@@ -100,6 +100,14 @@ def test_a_list_or_a_scalar_is_wrapped_for_the_model_and_unwrapped_for_the_calle
     ]
 
 
+async def test_a_check_that_returns_no_value_of_the_type_is_refused_and_says_how_to_write_it():
+    agent = Agent("test:m", stream_fn=ScriptedModel([[ToolCall("1", NAME, {"name": "Oslo", "people": 1})]]))
+    result = await agent.run("q", output=StructCity, validate=lambda city: True, max_output_retries=0)
+    with pytest.raises(StructuredOutputFailed, match="validate returned bool; return the value") as raised:
+        result.raise_for_error()
+    assert isinstance(raised.value.__cause__, InvalidInput)
+
+
 async def test_the_run_stops_as_soon_as_a_call_validates():
     model = ScriptedModel([call(GOOD), "never asked"])
     agent = Agent("test:m", stream_fn=model)

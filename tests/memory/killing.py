@@ -115,7 +115,9 @@ async def perform(scene: Scene, stage: Stage) -> list[str]:
     session = await (stage.store.open(ID) if ids else stage.store.create(id=ID))
     agent = scene.agent(stage, session)
     problems = [f"as found: {problem}" for problem in history_problems(agent.messages)]
-    queued = [message.text for message in (*agent._steering, *agent._follow_up, *agent.messages)]
+    queued = [
+        message.text for message in (*agent._queues.steering, *agent._queues.follow_up, *agent.messages)
+    ]
     problems += [f"{text!r} is in two places" for text in ("steered", "later") if queued.count(text) > 1]
     try:
         await (agent.run() if agent.messages or agent.has_pending else agent.run("go"))

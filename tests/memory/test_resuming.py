@@ -83,15 +83,20 @@ async def types(store: MemoryStore, session: Session) -> list[str]:
 
 async def killed_in(agent: Agent, counting: Counting, prompt: str | None, store: MemoryStore) -> Session:
     """The session as another process finds it when this one dies in the middle of the tool."""
-    assert agent._known is not None
+    assert agent._state.session is not None
     counting.gate.clear()
     counting.entered.clear()
     running = asyncio.create_task(agent.run(prompt))
     await counting.entered.wait()
-    saver = agent._active and agent._active.saver
+    saver = (
+        agent._running.active
+        and agent._state.session
+        and agent._state.session._recorder
+        and agent._state.session._recorder.saver
+    )
     while saver and saver.notes:  # what ended before is on its way
         await asyncio.sleep(0)
-    id = agent._known._session.id  # type: ignore[union-attr]
+    id = agent._state.session.id  # type: ignore[union-attr]
     copy = await store.fork_as_is(id)
     running.cancel()
     counting.gate.set()
@@ -277,8 +282,8 @@ async def test_an_agent_is_taken_up_as_it_was(store: Store):
     assert again.system_prompt == "Be brief."
     assert again.state == {"n": 1}
     assert again.messages == first.messages
-    assert texts(again._steering) == ["steered"]
-    assert texts(again._follow_up) == ["at last"]
+    assert texts(again._queues.steering) == ["steered"]
+    assert texts(again._queues.follow_up) == ["at last"]
     assert again.has_pending
 
 
@@ -597,7 +602,7 @@ async def test_what_is_queued_during_a_run_is_saved_soon(store: Store):
     counting.gate.set()
     await running
     other = Agent(session=found, stream_fn=ScriptedModel(["x"]))
-    assert (texts(other._steering), texts(other._follow_up)) == (["now"], ["one", "two"])
+    assert (texts(other._queues.steering), texts(other._queues.follow_up)) == (["now"], ["one", "two"])
     last = (await store.open(session.id)).conversation
     assert (last.steering, last.follow_up) == ((), ())
 
@@ -1014,8 +1019,13 @@ async def do_all(steps: list[str]) -> None:
     for name in ("model", "system_prompt", "state", "pending"):
         assert getattr(agent, name) == getattr(before, name), name
     assert list(agent.messages) == list(before.messages)
-    assert (agent._steering, agent._follow_up) == (before._steering, before._follow_up)
-    assert (agent._open and agent._open.reply) == (before._open and before._open.reply)
+    assert (agent._queues.steering, agent._queues.follow_up) == (
+        before._queues.steering,
+        before._queues.follow_up,
+    )
+    assert (agent._state.open and agent._state.open.reply) == (
+        before._state.open and before._state.open.reply
+    )
     assert history_problems(agent.messages) == []
     assert len(free.runs) == len(set(free.runs))
 
@@ -1041,7 +1051,7 @@ class _SlowOnce(MemoryStore):
 async def test_an_append_that_ends_after_its_run_is_not_repeated_by_the_next(
     door: str, stuck: float, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("swink.agent.engine.run.SAVE_ABORTED", 0.05)
+    monkeypatch.setattr("swink.agent.engine.laststeps.SAVE_ABORTED", 0.05)
     monkeypatch.setattr("swink.system.aio.STUCK", stuck)
     store = _SlowOnce()
     session = await store.create() if door == "async" else store.sync.create()
@@ -1080,7 +1090,7 @@ class _Plain:
 async def test_an_append_of_a_plain_function_that_ends_after_its_run_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("swink.agent.engine.run.SAVE_ABORTED", 0.05)
+    monkeypatch.setattr("swink.agent.engine.laststeps.SAVE_ABORTED", 0.05)
     session = _Plain()
     agent = agent_of(session, ["one", "two"])
     first = asyncio.create_task(agent.run("first"))

@@ -21,11 +21,11 @@ from swink.system.aio import (
     close,
     closing,
     is_async,
-    outlast,
     raise_soon,
     resolve,
     start_task,
     started,
+    wait_through_cancel,
 )
 
 # resolve and is_async
@@ -98,7 +98,7 @@ def test_async_functions_and_objects_that_act_like_them_are_told_from_sync_ones(
         assert not is_async(sync), sync
 
 
-# outlast
+# wait_through_cancel
 
 
 async def test_outlasting_a_future_that_is_done_returns_at_once():
@@ -106,7 +106,7 @@ async def test_outlasting_a_future_that_is_done_returns_at_once():
     future.set_result(1)
     turns: list[str] = []
     asyncio.get_running_loop().call_soon(turns.append, "other")
-    await outlast(future)
+    await wait_through_cancel(future)
     assert turns == []
 
 
@@ -114,19 +114,19 @@ async def test_a_future_that_fails_or_is_cancelled_is_done_and_its_error_is_the_
     loop = asyncio.get_running_loop()
     failed: asyncio.Future[int] = loop.create_future()
     loop.call_soon(failed.set_exception, LookupError("owner's"))
-    await outlast(failed)
+    await wait_through_cancel(failed)
     with pytest.raises(LookupError):
         failed.result()
     cancelled: asyncio.Future[int] = loop.create_future()
     loop.call_soon(cancelled.cancel)
-    await outlast(cancelled)
+    await wait_through_cancel(cancelled)
     assert cancelled.cancelled()
 
 
 async def test_many_cancellations_are_outlasted_counted_and_the_last_is_raised():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     counted: list[int] = []
-    waiter = asyncio.create_task(outlast(future, cancelled=lambda: counted.append(1)))
+    waiter = asyncio.create_task(wait_through_cancel(future, cancelled=lambda: counted.append(1)))
     for number in range(5):
         await asyncio.sleep(0)
         waiter.cancel(f"number {number}")
@@ -142,7 +142,7 @@ async def test_many_cancellations_are_outlasted_counted_and_the_last_is_raised()
 
 async def test_a_cancellation_in_the_step_in_which_the_future_is_done_is_still_raised():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    waiter = asyncio.create_task(outlast(future))
+    waiter = asyncio.create_task(wait_through_cancel(future))
     await asyncio.sleep(0)
     future.set_result(1)
     waiter.cancel()
@@ -152,7 +152,7 @@ async def test_a_cancellation_in_the_step_in_which_the_future_is_done_is_still_r
 
 async def test_a_cancellation_before_the_first_step_is_raised():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    waiter = asyncio.create_task(outlast(future))
+    waiter = asyncio.create_task(wait_through_cancel(future))
     waiter.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiter
@@ -162,17 +162,17 @@ async def test_a_cancellation_before_the_first_step_is_raised():
 async def test_a_timeout_ends_the_wait_quietly_and_leaves_the_future_alone():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     begun = time.monotonic()
-    await outlast(future, timeout=0.03)
+    await wait_through_cancel(future, timeout=0.03)
     assert 0.02 < time.monotonic() - begun < 60
     assert not future.done()
     for none_left in (0, -1.0):
-        await outlast(future, timeout=none_left)
+        await wait_through_cancel(future, timeout=none_left)
 
 
 async def test_cancellations_do_not_make_the_timeout_longer():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     begun = time.monotonic()
-    waiter = asyncio.create_task(outlast(future, timeout=0.1))
+    waiter = asyncio.create_task(wait_through_cancel(future, timeout=0.1))
     while not waiter.done():
         await asyncio.sleep(0.01)
         waiter.cancel()
@@ -182,7 +182,7 @@ async def test_cancellations_do_not_make_the_timeout_longer():
 
 async def test_what_the_cancellation_callback_does_may_end_the_wait():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    waiter = asyncio.create_task(outlast(future, cancelled=lambda: future.set_result(1)))
+    waiter = asyncio.create_task(wait_through_cancel(future, cancelled=lambda: future.set_result(1)))
     await asyncio.sleep(0)
     waiter.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -195,14 +195,14 @@ async def test_an_outlasted_cancellation_works_inside_a_timeout_block():
     asyncio.get_running_loop().call_later(0.05, future.set_result, 1)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await outlast(future)
+            await wait_through_cancel(future)
     assert future.done()
 
 
 async def test_outlast_leaves_no_callback_on_the_future():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    await outlast(future, timeout=0.001)
-    waiter = asyncio.create_task(outlast(future, timeout=0.01))
+    await wait_through_cancel(future, timeout=0.001)
+    waiter = asyncio.create_task(wait_through_cancel(future, timeout=0.01))
     await asyncio.sleep(0)
     waiter.cancel()
     await asyncio.wait([waiter])

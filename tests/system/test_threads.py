@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import swink.agent.engine.run as run_module
+import swink.agent.engine.laststeps as run_module
 from swink import Agent
 from swink.errors import HookFailed, NotSaved
 from swink.system.threads import AT_ONCE, Serial, in_thread, run_to_end, start_thread

@@ -95,7 +95,7 @@ def test_any_mixture_of_chaos_leaves_the_agent_sound(plan: dict[tuple[int, int],
         assert history_problems(agent.messages) == []
         assert not agent.is_running
         assert result.stop_reason in ("stop", "error", "aborted")
-        queued = sum(message.text == "and then" for message in (*agent.messages, *agent._follow_up))
+        queued = sum(message.text == "and then" for message in (*agent.messages, *agent._queues.follow_up))
         assert queued == 1
 
     asyncio.run(main())

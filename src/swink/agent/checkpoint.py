@@ -12,7 +12,18 @@ from swink.messages import AssistantMessage, Message, ModelSpec, ToolResultMessa
 from swink.messages.codec import to_builtins
 from swink.messages.jsondata import from_data
 from swink.messages.records import OpenTurn
-from swink.tools import FINAL_OUTPUT, GONE, Tool, ToolContext, ToolError, full_text, is_tool_name
+from swink.stream import StreamFn
+from swink.tools import (
+    FINAL_OUTPUT,
+    GONE,
+    Tool,
+    ToolContext,
+    ToolError,
+    as_offers,
+    as_tool,
+    full_text,
+    is_tool_name,
+)
 
 VERSION = 2
 _READABLE = (1, 2)
@@ -60,6 +71,22 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
             return msgspec.convert(from_data(data), cls)
         except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
             raise MisuseError(f"not a checkpoint: {error}") from error
+
+    def options(self, tools: Sequence[Any], stream_fn: StreamFn | None) -> dict[str, Any]:
+        """The keywords of an agent that goes on from here; tools that are gone get a placeholder."""
+        used = self.messages if self.open is None else [*self.messages, *self.open.settled()]
+        given = as_offers(tools)
+        known = [
+            as_tool(tool) for item in given for tool in ([item] if isinstance(item, Tool) else item.tools())
+        ]
+        return {
+            "model": self.model,
+            "system_prompt": self.system_prompt,
+            "messages": self.messages,
+            "state": self.state,
+            "stream_fn": stream_fn,
+            "tools": [*given, *placeholders(used, known)],
+        }
 
 
 def placeholders(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Tool]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypedDict, cast, get_args
 
 from msgspec import UNSET, Struct, UnsetType, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 from typing_extensions import TypeVar
 
 from swink.agent.context.compaction import Transform, as_transformers
@@ -184,6 +184,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     guard: PrefixGuard = field(default_factory=PrefixGuard)
     ratio: TokenRatio = field(default_factory=TokenRatio)
     """The last request, and how far estimates of its size are off."""
+    version: int = 0
+    """Grows with every assignment, so that a turn sees whether anything has changed."""
 
     def __post_init__(self) -> None:
         self.own_provider = self.own_provider or self.spec.provider
@@ -223,6 +225,10 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_hook(f"the stream function of {model}", stream_fn)
         if self.key_owner is None:
             self.key_owner = KeyOwner.of(*route)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        force_setattr(self, "version", self.version + 1)
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("model", self.model), ("options", self.options)]  # never the dependencies

@@ -336,6 +336,12 @@ def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
     return message
 
 
+def vet_all(policies: Sequence[Policy], messages: Sequence[Message]) -> Sequence[Message]:
+    """Messages that enter a history, as the pre-commit policies among these want them kept."""
+    guards = slots_of(policies).pre_commit
+    return [vet_commit(guards, message) for message in messages] if guards else messages
+
+
 def _replacement(message: Message, verdict: Any) -> Message:
     if inspect.iscoroutine(verdict):
         verdict.close()

@@ -1,4 +1,4 @@
-"""Orders: what one run is asked to do, refused at once if no run could do it."""
+"""What one run is asked to do, refused at once if no run could do it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,15 +8,23 @@ from msgspec import Struct
 from swink.agent.config import check_policies
 from swink.agent.policy import Answer, Approved, Policy, Rejected
 from swink.agent.structured import StructuredOutput, check_capable, check_retries
-from swink.errors import BrokenHistory, InvalidInput, MisuseError, NoMessages
-from swink.messages import CustomMessage, Input, Message, ModelSpec, UserMessage, as_messages
+from swink.errors import BrokenHistory, InvalidContinue, InvalidInput, MisuseError, NoMessages
+from swink.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Input,
+    Message,
+    ModelSpec,
+    UserMessage,
+    as_messages,
+)
 from swink.messages.checks import check_seconds
 from swink.messages.history import violations
 from swink.messages.records import PendingApproval
 from swink.tools import Tool
 
 
-class Order(Struct, frozen=True):
+class RunRequest(Struct, frozen=True):
     """What one run is asked to do, besides its prompts."""
 
     structured: StructuredOutput | None
@@ -27,7 +35,7 @@ class Order(Struct, frozen=True):
     approvals: Mapping[str, Answer] | None
 
 
-def order_of(
+def run_request(
     model: ModelSpec,
     tools: Sequence[Any],
     known: Sequence[Policy],
@@ -40,7 +48,7 @@ def order_of(
     policies: Sequence[Policy] = (),
     approvals: Mapping[str, Answer] | None = None,
     **unknown: Any,
-) -> Order:
+) -> RunRequest:
     """The options of a run as an order; `known` are the policies that the agent has anyway."""
     if unknown:
         raise InvalidInput(
@@ -63,7 +71,7 @@ def order_of(
             raise MisuseError(
                 f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"
             )
-    return Order(structured, deadline, deps, added, approvals)
+    return RunRequest(structured, deadline, deps, added, approvals)
 
 
 def prompts_of(input: Input, messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -79,6 +87,15 @@ def prompts_of(input: Input, messages: Sequence[Message]) -> tuple[Message, ...]
         if broken:
             raise BrokenHistory("the input does not fit the history: " + "; ".join(broken))
     return prompts
+
+
+def check_continue(messages: Sequence[Message]) -> None:
+    """Raise if there is nothing to answer."""
+    if not messages:
+        raise NoMessages
+    last = messages[-1]
+    if isinstance(last, AssistantMessage) and not last.failed and not last.tool_calls:
+        raise InvalidContinue
 
 
 def check_approvals(

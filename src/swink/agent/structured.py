@@ -138,7 +138,7 @@ class StructuredOutput(Policy):
 
     def grow(self, run: Run, index: int) -> Any:
         """The growing value while a run streams it; UNSET until it has grown enough to be read again."""
-        assembly = run.ledger.assembly
+        assembly = run.ledger.attempt.assembly
         if assembly is None:
             return UNSET
         parts = assembly.argument_parts(index, NAME) or _json_parts(assembly, index)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from swink.errors import said
+from swink.errors import message_of
 from swink.eval.case import Case, Suite
 from swink.eval.linenumbers import Lined, Unreadable
 from swink.system.loading import look_in
@@ -48,7 +48,7 @@ def _parsed(path: Path) -> ast.Module:
         return ast.parse(path.read_bytes(), str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = error.lineno or 1 if isinstance(error, SyntaxError) else 1
-        raise Unreadable(line, f"not Python: {said(error)}") from None
+        raise Unreadable(line, f"not Python: {message_of(error)}") from None
 
 
 def _given(path: Path) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _given(path: Path) -> dict[str, Any]:
         raise
     except (Exception, SystemExit) as error:
         # Importing runs the user's code, which may fail in any way.
-        raise Unreadable(_line_in(path, error), f"{type(error).__name__}: {said(error)}") from error
+        raise Unreadable(_line_in(path, error), f"{type(error).__name__}: {message_of(error)}") from error
     names = {
         name: value for name, value in vars(module).items() if name in _SUITE and not inspect.ismodule(value)
     }
@@ -105,7 +105,7 @@ def _plain(value: Any, line: int) -> Any:
     try:
         return msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise Unreadable(line, f"a case holds what JSON cannot: {said(error)}") from None
+        raise Unreadable(line, f"a case holds what JSON cannot: {message_of(error)}") from None
 
 
 def _line_of_cases(tree: ast.Module) -> int:

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from swink.errors import AgentError, MisuseError
-from swink.system.aio import outlast
+from swink.system.aio import wait_through_cancel
 from swink.system.extras import install_command
 from swink.system.threads import in_thread
 
@@ -84,7 +84,7 @@ class Cluster:
         if self._thread is not None:
             ended = self._thread.submit(self.ray.shutdown)
             self._thread.shutdown(wait=False)
-            await outlast(asyncio.wrap_future(ended))
+            await wait_through_cancel(asyncio.wrap_future(ended))
 
     def service(self, kind: type, *arguments: Any) -> Any:
         """An object on this node that the workers may ask: `await service.method.remote(...)`."""

@@ -14,7 +14,7 @@ from swink.mcp.naming import tool_names
 from swink.mcp.sdk import load_sdk
 from swink.mcp.serverconfig import McpError, Server
 from swink.mcp.toolresults import as_tool_result
-from swink.system.aio import outlast
+from swink.system.aio import wait_through_cancel
 from swink.tools import Tool, ToolContext, ToolResult
 
 log = logging.getLogger("swink.mcp")
@@ -112,7 +112,7 @@ class McpServers:
     async def aclose(self) -> None:
         """Close every connection and stop every server that was started."""
         connections, self._connections, self._tools = self._connections, [], None
-        await outlast(asyncio.gather(*(connection.close() for connection in connections)))
+        await wait_through_cancel(asyncio.gather(*(connection.close() for connection in connections)))
 
     async def _collect(self) -> None:
         opened = await asyncio.gather(

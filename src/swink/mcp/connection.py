@@ -22,7 +22,7 @@ from swink.mcp.serveroutput import Stderr, broken_reply
 from swink.mcp.timeouts import PausableTimeouts
 from swink.messages.redact import redact_text
 from swink.stream import observer
-from swink.system.aio import outlast, retrieve
+from swink.system.aio import mark_exception_seen, wait_through_cancel
 from swink.system.programs import environment, find_program, passed_over
 from swink.system.threads import in_thread
 from swink.system.writable import is_writable_by_model
@@ -156,7 +156,9 @@ class ServerConnection:
             session.stop()
         # Unlike gather, wait retrieves no exceptions, so asyncio logs an unexpected one.
         if self._sessions:
-            await outlast(asyncio.ensure_future(asyncio.wait([session.task for session in self._sessions])))
+            await wait_through_cancel(
+                asyncio.ensure_future(asyncio.wait([session.task for session in self._sessions]))
+            )
 
     def _failure(self, tool: str, session: "McpSession", error: BaseException) -> ToolError:
         text = self._describe(error)
@@ -206,7 +208,7 @@ class McpSession:
         self._stderr: Stderr | None = None
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
-        self.opened.add_done_callback(retrieve)
+        self.opened.add_done_callback(mark_exception_seen)
         self.task = loop.create_task(self._run(), name=f"swink-mcp-{server.name}")
 
     @property

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, TypeVar
 
-from swink.system.aio import STUCK, outlast
+from swink.system.aio import STUCK, wait_through_cancel
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class PausableTimeouts:
         finally:
             if not task.done():
                 task.cancel()
-                await outlast(asyncio.ensure_future(asyncio.wait([task])), timeout=STUCK)
+                await wait_through_cancel(asyncio.ensure_future(asyncio.wait([task])), timeout=STUCK)
             self._asking.discard(task)
             if not self._asking:
                 for limit in self._left:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, cast
 import msgspec
 from msgspec import Struct, field
 
+from swink.messages.blocks import Text
 from swink.messages.jsondata import decode_with, encode, encode_lines
 from swink.messages.message import (
     AssistantMessage,
@@ -22,6 +23,13 @@ from swink.messages.message import (
     ToolResultMessage,
 )
 from swink.messages.modelspec import Cost, ModelSpec, ThinkingLevel, Usage
+
+UNKNOWN = (
+    "outcome unknown: the program ended while this call was running, so it may have taken effect or not; "
+    "look before you call again"
+)
+NOT_RUN = "tool call not run: the program ended before it began"
+NOT_APPROVED = "tool call not run: instead of an approval the user sent a new message"
 
 
 class _Record(Struct, frozen=True, tag_field="type", omit_defaults=True):
@@ -248,6 +256,22 @@ class OpenTurn(Struct):
         return isinstance(message, AssistantMessage) and [call.id for call in message.tool_calls] == [
             call.id for call in self.reply.tool_calls
         ]
+
+    def outcome(self, call_id: str, may_repeat: bool) -> ToolResult | None:
+        """What a call that is taken up again already came to; None if it may run."""
+        if call_id in self.results or call_id not in self.started:
+            return self.results.get(call_id)
+        return None if may_repeat else ToolResult((Text(UNKNOWN),), is_error=True)
+
+    def settled(self) -> list[Message]:
+        """The messages of the turn if it is given up: what is known of each call, and nothing runs."""
+        messages: list[Message] = [self.reply]
+        for call in self.reply.tool_calls:
+            id = call.id
+            text = UNKNOWN if id in self.started else NOT_APPROVED if id in self.pending else NOT_RUN
+            result = self.results.get(id) or ToolResult((Text(text),), is_error=True)
+            messages.append(ToolResultMessage(id, call.name, result.content, result.is_error, result.details))
+        return messages
 
 
 def pending_of(turn: OpenTurn | None) -> tuple[PendingApproval, ...]:

@@ -5,6 +5,7 @@ from swink.models.catalog import catalog_date as catalog_date
 from swink.models.catalog import catalog_source as catalog_source
 from swink.models.catalog import cost_of as cost_of
 from swink.models.catalog import has_provider as has_provider
+from swink.models.catalog import listed as listed
 from swink.models.catalog import models as models
 from swink.models.catalog import parse_model as parse_model
 from swink.models.catalog import price_of as price_of

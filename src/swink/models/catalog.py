@@ -82,6 +82,11 @@ def price_of(spec: ModelSpec, at: datetime | None = None, *, service_tier: str |
     return None if entry is None else entry.price(at, service_tier)
 
 
+def listed(spec: ModelSpec) -> Entry | None:
+    """What the catalog knows of the model; without an entry it has no price at any time."""
+    return _entry(spec.provider, spec.model_id)
+
+
 def cost_of(spec: ModelSpec, usage: Usage, at: datetime | float | None = None) -> Cost | None:
     """What one request cost by the listed price, now or at another time; None if anything of it is unknown.
 

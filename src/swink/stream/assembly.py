@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar, get_args
 import msgspec
 from msgspec.structs import replace
 
-from swink.errors import AgentError, NetworkError, StreamError, error_for, said
+from swink.errors import AgentError, NetworkError, StreamError, error_for, message_of
 from swink.messages import (
     AssistantMessage,
     ContentBlock,
@@ -166,7 +166,7 @@ class Assembly:
             stop_reason,
             usage,
             cost,
-            None if error is None else said(error),
+            None if error is None else message_of(error),
             None if error is None else getattr(error, "kind", "stream"),
             self.began,
         )

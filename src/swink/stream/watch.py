@@ -39,13 +39,16 @@ class Watch:
 
     def begin(self, assembly: Assembly, limits: Timeout) -> None:
         """Watch this reply, which the run's task reads."""
-        now, self._every = self._loop.time(), min(limits.first, limits.idle) / 8
+        now = self._loop.time()
+        self._every = (limits.first if limits.first < limits.idle else limits.idle) / 8
         self._assembly, self._limits = assembly, limits
         self._line = _Line()
         _current.set(self._line)
         self._seen, self._idle_since, self._fired = 0, now, 0
-        self._patrol.look_at(now + self._every, self._loop)
-        self._patrol.watches.add(self)
+        patrol = self._patrol
+        if now + self._every < patrol.due:
+            patrol.look_at(now + self._every, self._loop)
+        patrol.watches.add(self)
 
     def end(self) -> bool:
         """The reply is read. Whether this watch alone cancelled the task; then that is taken back."""
@@ -103,23 +106,23 @@ class _Line:
 class _Patrol:
     """One timer for all replies that an event loop reads; it holds no reference to the loop."""
 
-    __slots__ = ("__weakref__", "_due", "watches")
+    __slots__ = ("__weakref__", "due", "watches")
 
     def __init__(self) -> None:
         self.watches: set[Watch] = set()
-        self._due = inf
+        self.due = inf
 
     def look_at(self, due: float, loop: asyncio.AbstractEventLoop) -> None:
         """Look at all of them then, if not sooner."""
-        if due < self._due:
-            self._due = due
+        if due < self.due:
+            self.due = due
             # Nobody's context: a run's own would live as long as the timer.
             loop.call_at(due, self._look, due, context=Context())
 
     def _look(self, due: float) -> None:
-        if due != self._due:
+        if due != self.due:
             return  # a sooner look was asked for after this one
-        self._due = inf
+        self.due = inf
         loop = asyncio.get_running_loop()
         now = loop.time()
         for watch in list(self.watches):

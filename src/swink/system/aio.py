@@ -44,7 +44,7 @@ def is_loop_running() -> bool:
     return True
 
 
-async def outlast(
+async def wait_through_cancel(
     future: "asyncio.Future[Any]",
     *,
     timeout: float | None = None,
@@ -76,7 +76,7 @@ async def call_to_end(serial: Serial, function: Callable[P, T], /, *args: P.args
     try:
         return await serial.call(function, *args, **kwargs)
     except asyncio.CancelledError:
-        await outlast(begin(serial.start, int), timeout=STUCK)  # which comes after it
+        await wait_through_cancel(begin(serial.start, int), timeout=STUCK)  # which comes after it
         raise
 
 
@@ -178,7 +178,7 @@ def wake(waiter: "asyncio.Future[None]") -> None:
         waiter.set_result(None)
 
 
-def retrieve(task: "asyncio.Future[Any]") -> None:
+def mark_exception_seen(task: "asyncio.Future[Any]") -> None:
     """A callback of a task: asyncio need not warn that nobody asked it for its exception."""
     if not task.cancelled():
         task.exception()

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from swink.errors import MisuseError, said
+from swink.errors import MisuseError, message_of
 
 
 def load_object(name: str, what: str, directory: str | Path | None = None) -> Any:
@@ -47,7 +47,7 @@ def _module(module: str, name: str, places: Sequence[str]) -> ModuleType:
         raise MisuseError(f"{name}: {module} needs a module that is not installed: {error.name}") from error
     except (Exception, SystemExit) as error:
         # Importing runs somebody else's code, which may fail in any way.
-        failure = f"{type(error).__name__}: {said(error)}"
+        failure = f"{type(error).__name__}: {message_of(error)}"
         raise MisuseError(f"{name}: importing {module} failed: {failure} (--debug shows where)") from error
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swink.agent.config import AgentResult
 from swink.agent.engine.account import total_cost
 from swink.agent.engine.eventstream import Buffer, EventStream, Subscribers
-from swink.agent.engine.run import Lifetime
+from swink.agent.engine.runlifetime import Lifetime
 from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
 from swink.events import MessageUpdate
 from swink.messages import AssistantMessage, Cost, Input, StopReason, Text, Usage

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.errors import AgentError, said
+from swink.errors import AgentError, message_of
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -253,7 +253,7 @@ def _error_type(error: AgentError | None) -> Attributes:
 
 def _description(error: AgentError | None) -> str | None:
     """What went wrong, without secrets."""
-    return None if error is None else redact_text(said(error), *sent_keys())
+    return None if error is None else redact_text(message_of(error), *sent_keys())
 
 
 _WHY = {"tool call cancelled": "cancelled", "tool call not run": "cancelled"}

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from swink.errors import AgentError, MisuseError
-from swink.system.aio import outlast
+from swink.system.aio import wait_through_cancel
 from swink.system.programs import Command, python_script
 from swink.system.threads import begin, start_thread
 
@@ -138,7 +138,7 @@ async def _run_kept(command: Command, payload: bytes) -> tuple[int | None, bytes
 
 async def _started(starting: "asyncio.Future[asyncio.subprocess.Process]") -> asyncio.subprocess.Process:
     """The process, once it runs: asyncio may hang where the start of one is cancelled midway."""
-    await outlast(starting)
+    await wait_through_cancel(starting)
     return starting.result()
 
 
@@ -150,12 +150,12 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Wait for the keeper to end, however often we are cancelled; one that takes too long is killed."""
     end = asyncio.ensure_future(process.wait())
     try:
-        await outlast(end, timeout=PATIENCE)
+        await wait_through_cancel(end, timeout=PATIENCE)
     finally:
         if not end.done():
             with suppress(ProcessLookupError):
                 process.kill()
-            await outlast(end)
+            await wait_through_cancel(end)
 
 
 async def _run(command: Command, payload: bytes) -> tuple[int | None, bytes]:
@@ -169,7 +169,7 @@ async def _run(command: Command, payload: bytes) -> tuple[int | None, bytes]:
         if _has_started(starting):
             with suppress(ProcessLookupError):
                 starting.result().kill()
-            await outlast(asyncio.ensure_future(starting.result().wait()))
+            await wait_through_cancel(asyncio.ensure_future(starting.result().wait()))
     return process.returncode, answer
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.counts import tried
 from tests.strategies import paired_histories
 
-from swink import Agent, InvalidInput, ModelSpec, Price, Usage, tool
+from swink import Agent, ExponentialBackoff, InvalidInput, ModelSpec, Price, Usage, tool
 from swink.agent.context.compaction import SUMMARY, Summary
 from swink.agent.context.windows import SlidingWindow
 from swink.errors import NetworkError
@@ -272,6 +272,29 @@ async def test_a_summary_is_on_the_account_of_the_run_to_the_cent():
     assert result.usage == Usage(input=200, output=20)
     assert result.cost is not None
     assert result.cost.total == pytest.approx(2 * (100 * 1.0 + 10 * 10.0) / 1e6, rel=1e-12)
+
+
+async def test_a_summary_for_a_fallback_model_is_written_by_that_model():
+    asked: list[str] = []
+    script = ScriptedModel(["Task: count", "fine"])
+
+    def stream(model: Any, context: Any, options: Any) -> Any:
+        asked.append(f"{model} {'summary' if 'You condense' in context.system_prompt else 'turn'}")
+        if model.model_id == "large":
+            raise NetworkError("down", model=str(model))
+        return script(model, context, options)
+
+    small = ModelSpec("test", "small", context_window=8_000)
+    agent = Agent(
+        ModelSpec("test", "large", context_window=1_000_000),
+        stream_fn=stream,
+        fallback_models=[small],
+        retry=ExponentialBackoff(1),
+        transform_context="summary",
+        messages=talk(100),
+    )
+    assert (await agent.run("next")).text == "fine"
+    assert asked == ["test:large turn", "test:small summary", "test:small turn"]
 
 
 async def test_a_cheaper_model_may_write_it():

@@ -741,6 +741,60 @@ async def test_what_policies_make_of_an_edited_call_is_approved_before_it_runs()
     assert ran == ["EDITED"]
 
 
+async def test_an_edited_call_that_policies_leave_alone_is_approved_once():
+    asked: list[str] = []
+
+    async def approve(request: Any) -> Any:
+        asked.append(request.arguments["text"])
+        return Approved({"text": "edited"})
+
+    results, _, _ = await dispatch([CALL], [danger], approve=approve)
+    assert len(asked) == 1
+    assert "edited" in results[0].text
+
+
+async def test_an_edited_call_that_policies_rewrite_and_then_skip_is_not_asked_about_again():
+    asked: list[str] = []
+
+    class Shout(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Rewrite({"text": "EDITED"}) if call.arguments["text"] == "edited" else None
+
+    class Quiet(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Skip("too loud") if call.arguments["text"] == "EDITED" else None
+
+    async def approve(request: Any) -> Any:
+        asked.append(request.arguments["text"])
+        return Approved({"text": "edited"})
+
+    results, _, _ = await dispatch([CALL], [danger], approve=approve, policies=[Shout(), Quiet()])
+    assert len(asked) == 1
+    assert results[0].text == "too loud"
+
+
+async def test_an_edited_call_that_policies_make_harmless_is_not_asked_about_again():
+    asked: list[str] = []
+
+    @tool(requires_approval=lambda arguments: arguments["text"] != "harmless")
+    async def say(text: str) -> str:
+        return text
+
+    class Tame(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Rewrite({"text": "harmless"}) if call.arguments["text"] == "edited" else None
+
+    async def approve(request: Any) -> Any:
+        asked.append(request.arguments["text"])
+        return Approved({"text": "edited"})
+
+    results, _, _ = await dispatch(
+        [ToolCall("1", "say", {"text": "first"})], [say], approve=approve, policies=[Tame()]
+    )
+    assert asked == ["first"]
+    assert results[0].text == "harmless"
+
+
 async def test_the_view_of_a_long_call_does_not_hold_up_the_event_loop():
     @tool(requires_approval=True)
     async def say(text: str) -> str:

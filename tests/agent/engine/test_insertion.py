@@ -20,7 +20,8 @@ from swink import (
     agent_loop,
     tool,
 )
-from swink.agent.engine.queues import MessageQueue
+from swink.agent.engine.ledger import Ledger
+from swink.agent.queues import MessageQueue
 from swink.errors import BrokenHistory
 from swink.events import (
     AgentEnd,
@@ -28,6 +29,7 @@ from swink.events import (
     ToolExecutionStart,
 )
 from swink.messages import ToolResultMessage
+from swink.messages.history import History
 from swink.testing import ScriptedModel, history_problems
 
 
@@ -49,6 +51,18 @@ async def test_messages_replaced_at_the_end_of_a_run_are_replaced():
     agent.subscribe(lambda event: agent.clear_messages() if isinstance(event, AgentEnd) else None)
     await agent.run("go")
     assert list(agent.messages) == []
+
+
+async def test_what_was_appended_is_kept_if_announcing_the_end_fails():
+    def fail(event: Any) -> None:
+        if isinstance(event, MessageStart):
+            raise KeyboardInterrupt
+
+    ledger = Ledger(AgentLoopConfig(model="test:m", stream_fn=ScriptedModel([])), History(), fail, ())
+    ledger.append([UserMessage("kept")])
+    with pytest.raises(KeyboardInterrupt):
+        ledger.close("stop", None, None)
+    assert [message.text for message in ledger.history.items] == ["kept"]
 
 
 async def test_a_message_added_while_another_is_announced_enters_once():

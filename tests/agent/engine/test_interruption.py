@@ -35,7 +35,7 @@ from swink import (
     tool,
 )
 from swink.agent.config import AgentContext, AgentLoopConfig
-from swink.agent.engine.loop import agent_loop
+from swink.agent.functions import agent_loop
 from swink.errors import MisuseError
 from swink.messages import AssistantMessage, ModelSpec, Text, ToolResult
 from swink.messages.records import CallEnded, CallStarted, Conversation, StateChange, TurnOpened, saved
@@ -96,11 +96,11 @@ class Scene:
 
     def look(self, event: Any) -> None:
         """At every event, each queued message is in exactly one of queue, in flight, history."""
-        run = self.agent._active
+        run = self.agent._running.active
         places = [
-            *self.agent._steering,
-            *self.agent._follow_up,
-            *(run.ledger.pending if run else ()),
+            *self.agent._queues.steering,
+            *self.agent._queues.follow_up,
+            *(run.ledger.inbox.pending if run else ()),
             *self.agent.messages,
         ]
         texts = [message.text for message in places if isinstance(message, UserMessage)]
@@ -511,7 +511,7 @@ async def check_after(scene: Scene) -> None:
     scene.collector.check()
     assert scene.misplaced == []
     history = [message.text for message in agent.messages if isinstance(message, UserMessage)]
-    waiting = [message.text for message in (*agent._steering, *agent._follow_up)]
+    waiting = [message.text for message in (*agent._queues.steering, *agent._queues.follow_up)]
     for text in scene.queued:
         assert history.count(text) + waiting.count(text) == 1, f"{text!r} is not in exactly one place"
     for kind in ("steered", "later"):

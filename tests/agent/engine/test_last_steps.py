@@ -11,7 +11,7 @@ from weakref import ref
 import pytest
 
 from swink import Agent, ExponentialBackoff, Policy
-from swink.agent.engine import run as run_module
+from swink.agent.engine import laststeps as run_module
 from swink.errors import NetworkError
 from swink.events import TurnStart
 from swink.messages import Message

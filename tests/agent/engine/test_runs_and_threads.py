@@ -7,25 +7,27 @@ from typing import Any
 import pytest
 
 from swink import Agent
-from swink.agent.engine.run import Lifetime, Run
+from swink.agent.engine.run import Run
+from swink.agent.engine.runlifetime import Lifetime
+from swink.agent.running import Running
 from swink.messages import UserMessage
 from swink.system.aio import Turnstile
 from swink.testing import ScriptedModel
 from swink.tools import ToolContext
 
 
-class Ending(Agent):
-    """An agent whose run ends, in another thread, right after somebody has looked at it."""
+class Ending(Running):
+    """The runs of an agent: the active one ends, in another thread, right after it was looked at."""
 
     last: Run | None = None
 
     @property
-    def _active(self) -> Run | None:
+    def active(self) -> Run | None:
         run, self.last = self.last, None
         return run
 
-    @_active.setter
-    def _active(self, run: Run | None) -> None:
+    @active.setter
+    def active(self, run: Run | None) -> None:
         self.last = run
 
 
@@ -44,12 +46,13 @@ class Ending(Agent):
     ],
 )
 async def test_a_run_that_ends_while_somebody_looks_at_it_breaks_nobody(look: Callable[[Agent], Any]) -> None:
-    agent = Ending("test:model", stream_fn=ScriptedModel(["one"]), messages=[UserMessage("before")])
+    agent = Agent("test:model", stream_fn=ScriptedModel(["one"]), messages=[UserMessage("before")])
+    runs = agent._running = Ending(agent._state)
     seen: list[Run] = []
-    agent.subscribe(lambda event: seen.append(agent.last) if agent.last is not None else None)
+    agent.subscribe(lambda event: seen.append(runs.last) if runs.last is not None else None)
     stream = agent.stream("go")
     await stream.__aenter__()
-    agent.last = agent.last or seen[0]
+    runs.last = runs.last or seen[0]
     look(agent)
     await stream.aclose()
 

@@ -22,7 +22,7 @@ from swink.testing import Pause, ScriptedModel, history_problems
 async def test_a_session_that_hangs_cannot_hold_the_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr("swink.agent.engine.run.SAVE_ABORTED", 0.05)
+    monkeypatch.setattr("swink.agent.engine.laststeps.SAVE_ABORTED", 0.05)
 
     class Hanging:
         messages: tuple[Any, ...] = ()

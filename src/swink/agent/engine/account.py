@@ -35,6 +35,7 @@ class Account:
     """
 
     __slots__ = (
+        "_is_unlisted",
         "_lost",
         "_parts",
         "_price",
@@ -55,6 +56,7 @@ class Account:
         self._price_of = None if price_of is catalog.price_of else price_of
         self._priced: ModelSpec | None = None
         self._price: Price | None = None
+        self._is_unlisted = False
 
     def charge(self, usage: Usage, cost: Cost | None) -> None:
         """Add to the totals."""
@@ -99,8 +101,11 @@ class Account:
         if self._priced is not model:
             self._priced = model
             self._price = model.price or (self._price_of(model) if self._price_of is not None else None)
+            self._is_unlisted = self._price is None and catalog.listed(model) is None
         if self._price is not None:
             return self._price.cost(usage)
+        if self._is_unlisted:
+            return None
         return catalog.cost_of(model, usage, None if began is None else datetime.fromtimestamp(began, UTC))
 
     def attempt(self, model: ModelSpec, assembly: Assembly | None, error: AgentError | None = None) -> Spent:

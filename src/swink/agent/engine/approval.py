@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
-from swink.agent.engine.ledger import Call
 from swink.agent.engine.run import Run
+from swink.agent.engine.turnstate import Call
 from swink.agent.policy import Answer, ApprovalRequest, Approve, Approved, Deferred, Rejected, defer
 from swink.events import ApprovalRequested, ApprovalResolved
 from swink.messages.jsondata import encode
@@ -23,14 +23,14 @@ _AT_ONCE = 20_000
 
 def needs_approval(run: Run, call: Call) -> bool:
     """Whether somebody has to be asked."""
-    if call.tool is None or call.tool in run.extra_tools:
+    if call.tool is None or call.tool in run.setup.own_tools:
         return False
-    return run.config.approval_mode == "on" or call.tool.needs_approval(call.arguments)
+    return run.setup.config.approval_mode == "on" or call.tool.needs_approval(call.arguments)
 
 
 async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApproval:
     """Ask for one call, and announce question and answer; no answer means no, `defer` means later."""
-    tool, approve, ledger = call.tool, run.config.approve, run.ledger
+    tool, approve, ledger = call.tool, run.setup.config.approve, run.ledger
     assert tool is not None
     approve = _given(run, call) or approve
     if approve is None:
@@ -39,8 +39,10 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApp
     request = await _request(run, call, tool)
     run.check()
     ledger.emit(ApprovalRequested(request.call_id, tool.name, request.shown))
-    if run.journal is not None:
-        run.journal.ask(PendingApproval(request.call_id, tool.name, copy_json(call.arguments), request.shown))
+    if run.recorder is not None:
+        run.recorder.note(
+            PendingApproval(request.call_id, tool.name, copy_json(call.arguments), request.shown)
+        )
     verdict: Approved | Rejected | PendingApproval = Rejected("aborted")
     try:
         answer = _read(await _ask(approve, request), request)
@@ -64,7 +66,7 @@ def _given(run: Run, call: Call) -> Approve | None:
     if asked is None:
         return None
     if id not in run.approvals:
-        return defer if run.config.approve is None else None
+        return defer if run.setup.config.approve is None else None
     if asked.arguments != call.arguments:
         text = "the call of %s is no longer what was approved: policies have changed it; it waits again"
         log.warning(text, call.call.name)

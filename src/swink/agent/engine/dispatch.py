@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from swink.agent.config import Partition
 from swink.agent.engine.approval import ask_approval, needs_approval
-from swink.agent.engine.ledger import Call, CallContext, Ledger
+from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.run import End, Run
+from swink.agent.engine.turnstate import Call, CallContext
 from swink.agent.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
-from swink.errors import InvalidInput, said
+from swink.errors import InvalidInput, message_of
 from swink.events import ToolExecutionStart
 from swink.messages import Text, ToolCall, ToolResult, TurnEndReason, clean
 from swink.messages.jsondata import DEEPEST
@@ -49,7 +50,7 @@ class Outcome(Struct, frozen=True):
 async def run_batch(run: Run) -> Outcome:
     """Settle every call of the turn's reply."""
     ledger = run.ledger
-    for call in ledger.calls:
+    for call in ledger.turn.calls:
         if call.call.partial_json is not None:
             ledger.settle(call, failure(_unparsed(call.call, ledger)))
     if run.slots.pre_dispatch:
@@ -58,18 +59,21 @@ async def run_batch(run: Run) -> Outcome:
             if stopped is not None:
                 return stopped
     deferred = False
-    if run.config.approval_mode != "off":
-        for call in ledger.calls:
+    if run.setup.config.approval_mode != "off":
+        for call in ledger.turn.calls:
             if needs_approval(run, call):
                 stopped = await _ask_person(run, call)
                 if stopped is not None:
                     return stopped
                 deferred = deferred or call.pending is not None
     batch = _Batch(run)
-    for group in _groups(run, _open(ledger)):
+    waiting = _open(ledger)
+    for group in _groups(run, waiting):
         await batch.run_group([call for call in group if call.pending is None] if deferred else group)
-        if not batch.steered and _open(ledger):
-            batch.steered = await _steering_waits(run)
+        if group is not waiting or deferred:
+            waiting = _open(ledger)
+            if waiting and not batch.steered:
+                batch.steered = await _steering_waits(run)
         if batch.steered or batch.transfer is not None:
             for call in _open(ledger):
                 ledger.settle(call, failure(STEERED if batch.steered else TRANSFERRED))
@@ -83,14 +87,8 @@ async def run_batch(run: Run) -> Outcome:
 
 async def _wait_for_approval(run: Run) -> Outcome:
     """End the run here: some calls wait for somebody's word, and later groups wait for these."""
-    if run.journal is not None:
-        waiting = [call.pending for call in run.ledger.calls]
-        await run.journal.wait_for([pending for pending in waiting if pending is not None])
-    elif run.saver is not None:
-        log.warning(
-            "the session keeps messages alone, so calls that wait for approval are lost with this process; "
-            "use a session of a store, or one whose append takes state and records"
-        )
+    if run.recorder is not None:
+        await run.recorder.begin([call for call in run.ledger.turn.calls if call.pending is not None])
     return Outcome("approval", End(reason="approval"))
 
 
@@ -139,7 +137,6 @@ async def _ask_person(run: Run, call: Call) -> Outcome | None:
         if isinstance(verdict, PendingApproval):
             call.pending = verdict
             return None
-        call.pending = None
         if isinstance(verdict, Rejected):
             reason = f": {verdict.reason}" if verdict.reason else " by the user"
             run.ledger.settle(call, failure(f"tool call rejected{reason}"))
@@ -187,11 +184,14 @@ class _Batch:
     async def run_group(self, group: Sequence[Call]) -> None:
         """Run calls concurrently and wait until each is settled."""
         self.run.check()
-        ready = [call for call in group if self._prepare(call)]
+        ready: list[Call] = []
+        for call in group:
+            if self._prepare(call):
+                ready.append(call)
         if not ready:
             return
-        if self.run.journal is not None:
-            await self.run.journal.begin(ready)
+        if self.run.recorder is not None:
+            await self.run.recorder.begin(ready)
             self.run.check()
         self._left = len(ready)
         self._done = self._loop.create_future()
@@ -213,7 +213,7 @@ class _Batch:
     def _prepare(self, call: Call) -> bool:
         """Make the arguments what the tool takes; a call that cannot start is settled here."""
         if call.tool is None:
-            known = ", ".join(tool.name for tool in self.run.tools) or "none"
+            known = ", ".join(tool.name for tool in self.run.setup.tools) or "none"
             text = f"error: there is no tool named {call.call.name!r}; available: {known}"
             self._ledger.settle(call, failure(text))
             return False
@@ -232,8 +232,8 @@ class _Batch:
         """Announce a call and let it run, within its time."""
         tool, run = call.tool, self.run
         assert tool is not None
-        call.context = CallContext(self._ledger, call, run.config.state, run.deps)
-        timeout = tool.timeout if tool.timeout is not None else run.config.tool_timeout
+        call.context = CallContext(self._ledger, call, run.setup.config.state, run.setup.deps)
+        timeout = tool.timeout if tool.timeout is not None else run.setup.config.tool_timeout
         if timeout is not None:
             why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
             call.timer = call_later(self._loop, timeout, self._end, call, why)
@@ -276,7 +276,7 @@ class _Batch:
             if not await _steering_waits(self.run):
                 return
             self.steered = True
-            for other in self._ledger.calls:
+            for other in self._ledger.turn.calls:
                 self._end(other, STEERED)
         except Exception as error:
             # A steering provider is somebody else's code, and its failure ends the run.
@@ -312,7 +312,8 @@ class _Batch:
 
     def _count_down(self) -> None:
         self._left -= 1
-        self._finish_if_done()
+        if not self._left:
+            self._finish_if_done()
 
     def _finish_if_done(self) -> None:
         if not self._left and not self._asking and not self._done.done() and not self._loop.is_closed():
@@ -321,20 +322,20 @@ class _Batch:
 
 async def _steering_waits(run: Run) -> bool:
     """Whether steering is there, without losing it: what had to be taken to know is held in `pending`."""
-    config, ledger = run.config, run.ledger
-    if ledger.pending:
+    config, ledger = run.setup.config, run.ledger
+    if ledger.inbox.pending:
         return True
     if config.peek_steering is not None:
         return config.peek_steering()
     if config.get_steering is None:
         return False
-    ledger.queue(await resolve(config.get_steering()))
-    return bool(ledger.pending)
+    ledger.inbox.queue(await resolve(config.get_steering()))
+    return bool(ledger.inbox.pending)
 
 
 def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
     """Calls in the groups they run in; a partition that is not a permutation of them runs none."""
-    mode = run.config.tool_execution
+    mode = run.setup.config.tool_execution
     if mode == "sequential":
         return [[call] for call in calls]
     if mode == "priority":
@@ -342,10 +343,16 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
         for call in calls:
             ranked.setdefault(0 if call.tool is None else call.tool.priority, []).append(call)
         return [ranked[priority] for priority in sorted(ranked, reverse=True)]
-    if callable(mode):
+    if mode != "concurrent" and callable(mode):
         return _partitioned(run, calls, mode)
-    if len(calls) == 1 or not any(_is_alone(call) for call in calls):
-        return [calls]
+    for call in calls:
+        if _is_alone(call):
+            return _parted(calls)
+    return [calls]
+
+
+def _parted(calls: list[Call]) -> list[list[Call]]:
+    """Calls in groups; one that has to run alone is a group of its own."""
     groups: list[list[Call]] = []
     for call in calls:
         if groups and not _is_alone(call) and not _is_alone(groups[-1][-1]):
@@ -374,7 +381,7 @@ def _is_alone(call: Call) -> bool:
 
 
 def _open(ledger: Ledger) -> list[Call]:
-    return [call for call in ledger.calls if call.result is None]
+    return [call for call in ledger.turn.calls if call.result is None]
 
 
 def _as_it_will_run(call: Call) -> ToolCall:
@@ -383,7 +390,7 @@ def _as_it_will_run(call: Call) -> ToolCall:
 
 
 def _unparsed(call: ToolCall, ledger: Ledger) -> str:
-    if ledger.reply is not None and ledger.reply.stop_reason == "length":
+    if ledger.turn.reply is not None and ledger.turn.reply.stop_reason == "length":
         return INCOMPLETE
     text = call.partial_json or ""
     wrong = f"are not a JSON object of at most {DEEPEST} levels"
@@ -398,7 +405,7 @@ def _result_of(error: BaseException, call: Call) -> ToolResult:
         case Abandoned():
             return failure(f"{call.why or ABORTED}; tool abandoned: {error}")
         case ToolError():
-            return ToolResult((Text(said(error)),), error.details, True)
+            return ToolResult((Text(message_of(error)),), error.details, True)
         case _:
             text, lines = describe_error(error), describe_traceback(error)
             log.warning("tool %r raised %s (the model is told)\n%s", call.call.name, clean(text), lines)

@@ -12,11 +12,12 @@ from typing_extensions import TypeVar
 
 from swink.agent.config import AgentResult
 from swink.agent.engine.run import Lifetime
-from swink.errors import MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.events import AgentEvent, MessageUpdate
+from swink.messages.checks import check_hook
 from swink.messages.redact import describe_traceback
 from swink.stream import TextDelta, ToolCallDelta, Update
-from swink.system.aio import raise_soon
+from swink.system.aio import is_async, raise_soon
 
 T = TypeVar("T", default=Any)
 E = TypeVar("E", default=AgentEvent)
@@ -52,6 +53,9 @@ class Subscribers:
 
     def add(self, callback: Callable[[Any], None]) -> Subscription:
         """Call back with every later event."""
+        check_hook("a subscriber", callback)
+        if is_async(callback):
+            raise InvalidInput("a subscriber is a plain function, not async; to await, read agent.stream(…)")
         subscription = Subscription(self, callback)
         self.current = (*self.current, subscription)
         return subscription

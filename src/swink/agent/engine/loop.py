@@ -3,58 +3,22 @@
     AgentStart → ( turn → turn → … → follow-ups )* → AgentEnd
 
 A turn: pending messages enter → transform the context → pre-turn policies → the model replies (with retry,
-fallback and overflow recovery) → its tools run → post-turn policies. Steering is looked at after every tool
-and every turn, follow-ups when the agent would stop. After an error or an abort neither is touched. How a
-run ends is a value, `End`, which travels up to `take_turns`.
+fallback and overflow recovery) → its tools run → post-turn policies → the turn is saved. Steering is looked
+at after every tool and every turn, follow-ups when the agent would stop. After an error or an abort neither
+is touched. How a run ends is a value, `End`, which travels up to `take_turns`.
 """
 
 import asyncio
-from collections.abc import Sequence
 from typing import Literal
 
-from swink.agent.config import AgentContext, AgentLoopConfig
 from swink.agent.engine.account import payer
 from swink.agent.engine.dispatch import Outcome, run_batch
-from swink.agent.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.engine.reply import take_reply
 from swink.agent.engine.request import transform_context
 from swink.agent.engine.run import End, Run
 from swink.agent.policy import Inject, Replace, Stop, Turn, consult
-from swink.agent.session.journal import known_result
-from swink.errors import InvalidContinue, NoMessages
-from swink.messages import (
-    AssistantMessage,
-    ContentBlock,
-    Input,
-    Message,
-    Text,
-    Thinking,
-    TurnEndReason,
-    as_messages,
-)
-from swink.messages.history import History, paired
+from swink.messages import AssistantMessage, ContentBlock, Text, Thinking, TurnEndReason
 from swink.system.aio import resolve, started
-from swink.tools import as_offers
-
-
-def agent_loop(prompts: Input, context: AgentContext, config: AgentLoopConfig) -> EventStream[None]:
-    """Add the prompts to the context and run; iterate for the events. The context given is not changed."""
-    return _open_stream(paired(as_messages(prompts)), context, config)
-
-
-def agent_loop_continue(context: AgentContext, config: AgentLoopConfig) -> EventStream[None]:
-    """Run from the context as it stands: after tool results, a failed reply, or a user message."""
-    check_continue(context.messages)
-    return _open_stream((), context, config)
-
-
-def check_continue(messages: Sequence[Message]) -> None:
-    """Raise if there is nothing to answer."""
-    if not messages:
-        raise NoMessages
-    last = messages[-1]
-    if isinstance(last, AssistantMessage) and not last.failed and not last.tool_calls:
-        raise InvalidContinue
 
 
 async def take_turns(run: Run) -> None:
@@ -76,17 +40,20 @@ async def take_turns(run: Run) -> None:
 
 async def _until_done(run: Run) -> End:
     """Turns, steering between them, follow-ups at the end; how it ended."""
-    ledger, pending = run.ledger, run.ledger.pending
+    ledger, pending = run.ledger, run.ledger.inbox.pending
     if ledger.open is None and _may_steer(run):
         await _poll_steering(run)
     while True:
-        reason = await (_take_turn(run) if ledger.open is None else _take_up_turn(run))
-        if isinstance(reason, End):
+        end = await (_begin_turn(run) if ledger.open is None else _take_up_turn(run))
+        if end is not None:
+            return end
+        reason = await _finish_turn(run)
+        if type(reason) is End:
             return reason
         run.check()
         if run.pausing:
             return End(reason="paused")
-        if _may_steer(run):
+        if not pending and _may_steer(run):
             await _poll_steering(run)
         if reason in ("complete", "reasoning_only") and not pending:
             end = await _before_stopping(run)
@@ -94,14 +61,14 @@ async def _until_done(run: Run) -> End:
                 return end or End()
 
 
-async def _take_turn(run: Run) -> TurnEndReason | End:
-    """One reply and its tools; an `End` if the run ends with it, or before it."""
+async def _begin_turn(run: Run) -> End | None:
+    """One reply; an `End` if the run ends with it, or before it."""
     ledger = run.ledger
-    ledger.enter_pending()
-    run.check()
+    if ledger.inbox.pending:
+        ledger.enter_pending()
+        run.check()
     overflow, run.overflow = run.overflow, False
-    await run.set_up()
-    run.check()
+    await _set_up(run)
     messages = await transform_context(run, overflow)
     run.check()
     if run.slots.pre_turn:
@@ -109,52 +76,53 @@ async def _take_turn(run: Run) -> TurnEndReason | End:
         if end is not None:
             return end
         run.check()
-        if ledger.pending:
+        if ledger.inbox.pending:
             ledger.enter_pending()
             messages = await transform_context(run, overflow)
     ledger.open_turn()
-    end = await take_reply(run, messages)
-    if end is not None:
-        return end
-    return await _finish_turn(run)
+    return await take_reply(run, messages)
 
 
-async def _take_up_turn(run: Run) -> TurnEndReason | End:
+async def _take_up_turn(run: Run) -> None:
     """Go on with the turn that was left open, in this process or another: its tools, without asking again."""
-    await run.set_up()
-    run.check()
-    run.ledger.reopen_turn(run.tools, known_result)
-    return await _finish_turn(run)
+    await _set_up(run)
+    run.ledger.reopen_turn(run.setup.tools)
+
+
+async def _set_up(run: Run) -> None:
+    """Take what the turn works with."""
+    setup, ledger = run.setup, run.ledger
+    is_complete = setup.take_settings()
+    ledger.attempt.model = setup.routes[0][0]
+    if not is_complete:
+        await setup.ask(ledger.history)
+        run.check()
 
 
 async def _finish_turn(run: Run) -> TurnEndReason | End:
-    """The tools of a reply that is there, and what follows them."""
+    """The tools of a reply that is there, if it has any, and what follows them."""
     ledger = run.ledger
     run.check()
-    outcome = await _act(run)
-    if outcome.reason == "approval":
-        ledger.leave_open()
-        return outcome.end or outcome.reason
+    if ledger.turn.calls:
+        outcome = await run_batch(run)
+        run.check()
+        if outcome.reason == "approval":
+            ledger.leave_open()
+            return outcome.end or outcome.reason
+        ledger.commit_results()
+    else:
+        outcome = _without_tools(ledger.turn.reply)
     stopped = await _post_turn(run, outcome.reason) if run.slots.post_turn else None
-    if run.saver is not None:
-        await run.saver.save()
+    if run.recorder is not None:
+        await run.recorder.save()
     ledger.end_turn(outcome.reason)
     return stopped or outcome.end or outcome.reason
 
 
-async def _act(run: Run) -> Outcome:
-    """Run the reply's tools, if it has any."""
-    ledger = run.ledger
-    reply = ledger.reply
+def _without_tools(reply: AssistantMessage | None) -> Outcome:
     assert reply is not None
-    if not ledger.calls:
-        is_empty = reply.thinking and not any(_is_visible(block) for block in reply.content)
-        return Outcome("reasoning_only" if is_empty else "complete")
-    outcome = await run_batch(run)
-    run.check()
-    if outcome.reason != "approval":
-        ledger.commit_results()
-    return outcome
+    is_empty = reply.thinking and not any(_is_visible(block) for block in reply.content)
+    return Outcome("reasoning_only" if is_empty else "complete")
 
 
 def _is_visible(block: ContentBlock) -> bool:
@@ -168,7 +136,7 @@ async def _ask_policies(run: Run, slot: Literal["pre_turn", "post_loop"]) -> End
             case Stop() as stop:
                 return End.by(stop)
             case Inject(messages):
-                run.ledger.inject(messages)
+                run.ledger.inbox.inject(messages)
             case _:
                 pass
     return None
@@ -178,13 +146,13 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
     """Let the post-turn policies see the turn."""
     ledger = run.ledger
     for policy in run.slots.post_turn:
-        assert ledger.reply is not None
-        turn = Turn(ledger.reply, ledger.results, reason)
+        assert ledger.turn.reply is not None
+        turn = Turn(ledger.turn.reply, ledger.turn.results, reason)
         match await consult(policy, "post_turn", run.policy_context(), turn):
             case Stop() as stop:
                 return End.by(stop)
             case Inject(messages):
-                ledger.inject(messages)
+                ledger.inbox.inject(messages)
             case Replace(message):
                 replaced = ledger.replace_reply(message)
                 if not replaced and policy.fail_closed:
@@ -197,37 +165,24 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
 async def _before_stopping(run: Run) -> End | None:
     """Post-loop policies, then follow-ups: what they give becomes the next turn's pending messages."""
     end = await _ask_policies(run, "post_loop") if run.slots.post_loop else None
-    if end is None and run.config.get_follow_up is not None and not run.ledger.pending:
+    poll, inbox = run.setup.config.get_follow_up, run.ledger.inbox
+    if end is None and poll is not None and not inbox.pending:
         run.check()
-        polled = run.config.get_follow_up()
+        polled = poll()
         if polled:
-            run.ledger.queue(await resolve(polled))
+            inbox.queue(await resolve(polled))
     return end
 
 
 def _may_steer(run: Run) -> bool:
     """Whether steering may wait; what a tool's end already took is delivered first."""
-    config = run.config
-    if config.get_steering is None or run.ledger.pending:
+    config = run.setup.config
+    if config.get_steering is None or run.ledger.inbox.pending:
         return False
     return config.peek_steering is None or config.peek_steering()
 
 
 async def _poll_steering(run: Run) -> None:
-    assert run.config.get_steering is not None
-    run.ledger.queue(await resolve(run.config.get_steering()))
-
-
-def _open_stream(
-    prompts: Sequence[Message], context: AgentContext, config: AgentLoopConfig
-) -> EventStream[None]:
-    history = History(context.messages)
-    as_offers(context.tools)  # what is no tool is refused before anything starts
-
-    def begin(buffer: Buffer) -> Run:
-        config.check_key()
-        run = Run(config, context, history, buffer.push, lambda run: buffer.wake())
-        run.start(prompts, take_turns(run), None)
-        return run
-
-    return EventStream(begin, Subscribers(), Run.result)
+    poll = run.setup.config.get_steering
+    assert poll is not None
+    run.ledger.inbox.queue(await resolve(poll()))

@@ -20,12 +20,22 @@ from swink.errors import (
     NoMessages,
     StreamError,
     error_for,
-    said,
+    message_of,
 )
 from swink.events import PROMPT_PROGRESS, CustomEvent, MessageUpdate, ModelFallback, RetryScheduled
 from swink.messages import Message, ModelSpec
 from swink.messages.redact import describe_error, hold
-from swink.stream import Assembly, Error, PromptProgress, StreamFn, StreamOptions, Timeout, observer
+from swink.stream import (
+    Assembly,
+    Done,
+    Error,
+    LlmContext,
+    PromptProgress,
+    StreamFn,
+    StreamOptions,
+    Timeout,
+    observer,
+)
 from swink.system.aio import close, resolve
 
 E = TypeVar("E", bound=Exception)
@@ -34,17 +44,18 @@ _LIMITS = Timeout()
 
 async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
     """Ask the model, and its fallbacks in turn, until one reply is complete; an `End` if none is."""
-    config, ledger = run.config, run.ledger
-    (ledger.model, stream_fn), *fallbacks = run.routes
+    config, ledger = run.setup.config, run.ledger
+    asked = ledger.attempt
+    (asked.model, stream_fn), *fallbacks = run.setup.routes
     used, attempt, recovered = 0, 0, False
     while True:
         attempt += 1
         error = await _attempt(run, stream_fn, messages)
         if error is None:
             return None
-        ledger.end_request(error)
-        if isinstance(error, AuthError) and config.withholds_key(ledger.model, stream_fn):
-            error = config.explain_withheld(error, ledger.model)
+        asked.end(error)
+        if isinstance(error, AuthError) and config.withholds_key(asked.model, stream_fn):
+            error = config.explain_withheld(error, asked.model)
         run.check()
         if isinstance(error, ContextWindowOverflow) and not recovered:
             recovered = True
@@ -65,12 +76,12 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
         ledger.discard_reply(attempt, error)
         if again:
             delay = wait_before(config.retry, error, attempt)
-            ledger.emit(RetryScheduled(attempt, delay, said(error)))
+            ledger.emit(RetryScheduled(attempt, delay, message_of(error)))
             await asyncio.sleep(delay)
         else:
             model, stream_fn = fallbacks[used]
-            ledger.emit(ModelFallback(str(ledger.model), str(model)))
-            ledger.model, used, attempt = model, used + 1, 0
+            ledger.emit(ModelFallback(str(asked.model), str(model)))
+            asked.model, used, attempt = model, used + 1, 0
             messages = await refit_context(run, messages)
             run.check()
 
@@ -78,7 +89,7 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
 async def _refused(run: Run, error: AgentError) -> str | None:
     """Why a policy forbids another request in this turn, if one does."""
     for policy in run.slots.pre_retry:
-        context = replace(run.policy_context(), attempt=run.ledger.attempt(error))
+        context = replace(run.policy_context(), attempt=run.ledger.attempt.message("error", error))
         verdict = await consult(policy, "pre_retry", context)
         run.check()
         if isinstance(verdict, Stop):
@@ -88,36 +99,34 @@ async def _refused(run: Run, error: AgentError) -> str | None:
 
 def _failed(run: Run, error: AgentError, reason: str | None = None) -> End:
     """Keep what arrived of the last attempt."""
-    run.ledger.commit_partial("error", error)
+    run.ledger.commit_reply((), "error", error)
     return End("error", reason, error)
 
 
 async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -> AgentError | None:
     """One request; its reply is committed if it is complete, otherwise the error says why not."""
     ledger, watch = run.ledger, run.watch
-    model, tools = ledger.model, run.tools
+    asked, config = ledger.attempt, run.setup.config
+    model = asked.model
     context = llm_context(run, messages, stream_fn)
     if not context.messages:
-        hook = "convert_to_llm" if run.config.convert_to_llm is not None else "the context"
+        hook = "convert_to_llm" if config.convert_to_llm is not None else "the context"
         return NoMessages(f"{hook} leaves no message to send to {model}; keep at least the prompt")
-    options = run.config.options
-    if (
-        options.api_key is not None
-        or options.headers
-        or run.config.get_api_key is not None
-        or (run.tool_choice is not None and context.output is None)
-    ):
-        choice = run.tool_choice if context.output is None else None
+    options = config.options
+    choice = run.setup.tool_choice if context.output is None else None
+    if options.api_key is not None or options.headers or config.get_api_key is not None or choice is not None:
         options = await _options(run, model, stream_fn, choice)
         run.check()
-    assembly = ledger.assembly = Assembly()
-    ledger.requests += 1
+    assembly = asked.assembly = Assembly()
+    asked.requests += 1
     if observer.current is not None:
-        ledger.asking = observer.current.request(model, context, options)
-        options = ledger.asking.options
+        asked.observed = observer.current.request(model, context, options)
+        options = asked.observed.options
     limits = _LIMITS
     try:
-        limits = _limits(options, stream_fn)
+        given = options.timeout if options.timeout is not None else getattr(stream_fn, "timeout", None)
+        if given is not None:
+            limits = given if isinstance(given, Timeout) else Timeout(idle=given, first=given)
         watch.begin(assembly, limits)
         stream = stream_fn(model, context, options)
         try:
@@ -148,7 +157,12 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         return failed
     finally:
         watch.end()
-    end = assembly.terminal
+    return _taken(run, context, assembly.terminal)
+
+
+def _taken(run: Run, context: LlmContext, end: Done | Error | None) -> AgentError | None:
+    """Commit the reply that ended so; the error if it did not end well."""
+    ledger, model = run.ledger, run.ledger.attempt.model
     if end is None:
         return NetworkError("the stream ended without a terminal event", model=str(model))
     if isinstance(end, Error):
@@ -158,15 +172,15 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     if end.stop_reason == "error" or end.stop_reason == "aborted":
         text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
         return StreamError(text, model=str(model))
-    run.config.ratio.learn(model, context, end.usage)
-    ledger.commit_reply(tools, end.stop_reason)
+    run.setup.config.ratio.learn(model, context, end.usage)
+    ledger.commit_reply(run.setup.tools, end.stop_reason)
     return None
 
 
 async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn, tool_choice: str | None) -> StreamOptions:
-    options = run.config.options_for(model, stream_fn)
-    if run.config.get_api_key is not None:
-        key = await resolve(run.config.get_api_key(model.provider))
+    options = run.setup.config.options_for(model, stream_fn)
+    if run.setup.config.get_api_key is not None:
+        key = await resolve(run.setup.config.get_api_key(model.provider))
         if key is not None:
             options = replace(options, api_key=key)
     if options.api_key is not None:
@@ -174,13 +188,6 @@ async def _options(run: Run, model: ModelSpec, stream_fn: StreamFn, tool_choice:
     if tool_choice is not None and options.tool_choice is None:
         options = replace(options, tool_choice=tool_choice)
     return options
-
-
-def _limits(options: StreamOptions, stream_fn: StreamFn) -> Timeout:
-    limits = options.timeout if options.timeout is not None else getattr(stream_fn, "timeout", None)
-    if limits is None:
-        return _LIMITS
-    return limits if isinstance(limits, Timeout) else Timeout(idle=limits, first=limits)
 
 
 def _without_run(error: E) -> E:

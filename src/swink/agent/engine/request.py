@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from swink.agent.config import AgentLoopConfig, Model, Route
-from swink.agent.context.windows import TransformFn, in_order, sized
+from swink.agent.config import AgentContext, AgentLoopConfig, Model
+from swink.agent.context.windows import TransformFn, sized
 from swink.agent.engine.account import Account, Spent
 from swink.agent.engine.repair import with_pairs, with_prompt
 from swink.agent.engine.run import Run
+from swink.agent.engine.turnsetup import TurnSetup
 from swink.errors import AgentError, InvalidInput, NetworkError, error_for
 from swink.events import CompactionReport, ContextCompacted, CustomEvent
 from swink.messages import AssistantMessage, Cost, CustomMessage, LlmMessage, Message, ModelSpec, Usage
@@ -30,39 +31,35 @@ ASK_WITHIN = 120.0
 CACHE_PREFIX_BROKEN = "cache_prefix_broken"
 
 
-class Outgoing:
+class TransformRequest:
     """What is about to be asked, as transformers see it; what they ask a model is charged to the account."""
 
-    __slots__ = ("_account", "_append", "_config", "_prompt", "_routes", "_tools", "model", "spent")
+    __slots__ = ("_account", "_append", "_setup", "model", "spent")
 
     def __init__(
         self,
-        config: AgentLoopConfig,
-        routes: Sequence[Route],
+        setup: TurnSetup,
         model: ModelSpec,
         account: Account,
-        system_prompt: str = "",
-        tools: Sequence[Any] = (),
         append: Callable[[Sequence[Message]], None] | None = None,
     ) -> None:
         self.model = model
         self.spent: list[Spent] = []
-        self._config, self._routes, self._account = config, routes, account
-        self._prompt, self._tools, self._append = system_prompt, tools, append
+        self._setup, self._account, self._append = setup, account, append
 
     @property
     def ratio(self) -> float:
         """How many tokens the provider counts for one that is estimated, as learnt so far."""
-        return self._config.ratio.ratio(self.model)
+        return self._setup.config.ratio.ratio(self.model)
 
     @property
     def overhead(self) -> int:
         """Estimated tokens of the system prompt and the tools."""
-        return self._config.ratio.overhead(self._prompt, self._tools)
+        return self._setup.config.ratio.overhead(self._setup.system_prompt, self._setup.tools)
 
     def offers(self, tool: str) -> bool:
         """Whether the model is offered a tool of this name."""
-        return any(item.name == tool for item in self._tools)
+        return any(item.name == tool for item in self._setup.tools)
 
     def note(self, message: CustomMessage) -> None:
         """Add a message to the history at the end of the turn, with the cost of what was asked for it."""
@@ -75,16 +72,17 @@ class Outgoing:
 
     def warn(self, text: str) -> None:
         """Log a warning, once."""
-        if (known := text.partition(" (")[0]) not in self._config.warned:
-            self._config.warned.add(known)
+        warned = self._setup.config.warned
+        if (known := text.partition(" (")[0]) not in warned:
+            warned.add(known)
             log.warning("%s", text)
 
     async def ask(
         self, context: LlmContext, model: Model | None = None, max_tokens: int | None = None
     ) -> str:
         """The text of a model's answer; what it has used is charged in every outcome."""
-        own = next((route for route in self._routes if route[0] is self.model), self._routes[0])
-        spec, stream_fn = own if model is None else self._config.route_to(model)
+        own = next((route for route in self._setup.routes if route[0] is self.model), self._setup.routes[0])
+        spec, stream_fn = own if model is None else self._setup.config.route_to(model)
         spec = spec if spec.thinking_level == "off" else replace(spec, thinking_level="off")
         options = await self._options(spec, stream_fn, max_tokens)
         assembly, failed = Assembly(), None
@@ -113,9 +111,10 @@ class Outgoing:
         return assembly.message(spec, "stop", usage=Usage()).text
 
     async def _options(self, spec: ModelSpec, stream_fn: StreamFn, max_tokens: int | None) -> StreamOptions:
-        options = self._config.options_for(spec, stream_fn)
-        if self._config.get_api_key is not None:
-            key = await resolve(self._config.get_api_key(spec.provider))
+        config = self._setup.config
+        options = config.options_for(spec, stream_fn)
+        if config.get_api_key is not None:
+            key = await resolve(config.get_api_key(spec.provider))
             options = options if key is None else replace(options, api_key=key)
         return replace(options, max_tokens=max_tokens, tool_choice=None)
 
@@ -123,16 +122,9 @@ class Outgoing:
 async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
     """The history after its transformers, for the model that is asked; what one drops is announced."""
     history = messages = run.ledger.history.snapshot()
-    request = Outgoing(
-        run.config,
-        run.routes,
-        run.ledger.model,
-        run.ledger.account,
-        run.system_prompt,
-        run.tools,
-        run.ledger.append,
-    )
-    for position, function in enumerate(in_order(run.config.transform_context)):
+    ledger = run.ledger
+    request = TransformRequest(run.setup, ledger.attempt.model, ledger.account, ledger.append)
+    for position, function in enumerate(run.setup.transformers):
         before = messages
         returned = _applied(function, before, overflow, request)
         if returned is before:
@@ -149,10 +141,10 @@ async def compacted(
 ) -> tuple[Sequence[Message], CompactionReport]:
     """What the transformers keep of a history when they are told to make it smaller, and the report of it."""
     messages: Sequence[Message] = history
-    routes = config.routes()
     tools = await offered_tools(offers, (), config.warned)
-    request = Outgoing(config, routes, routes[0][0], Account(config.price), tools=tools)
-    for function in in_order(config.transform_context):
+    setup = TurnSetup(config, AgentContext(), tools=tools)
+    request = TransformRequest(setup, setup.routes[0][0], Account(config.price))
+    for function in setup.transformers:
         messages = await resolve(_applied(function, messages, True, request))
     config.guard.expect_break()
     return messages, _report(history, messages, True, request)
@@ -161,8 +153,7 @@ async def compacted(
 async def refit_context(run: Run, messages: Sequence[Message]) -> Sequence[Message]:
     """The context for another model than the one it was made for."""
     is_sized = any(
-        hasattr(function, "sized_for") or hasattr(function, "fit")
-        for function in in_order(run.config.transform_context)
+        hasattr(function, "sized_for") or hasattr(function, "fit") for function in run.setup.transformers
     )
     return await transform_context(run, False) if is_sized else messages
 
@@ -176,13 +167,15 @@ async def shrink_context(run: Run, sent: Sequence[Message]) -> Sequence[Message]
 
 def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> LlmContext:
     """What the model is asked; if it does not begin with what was asked before, an event says where."""
-    model, ledger = run.ledger.model, run.ledger
-    offered = () if model.capabilities is not None and not model.capabilities.tools else run.tools
-    context = LlmContext(run.system_prompt, llm_messages(run, messages), offered, run.config.hosted)
-    if run.extra_tools and run.tools[-1].name == FINAL_OUTPUT:
-        context = _with_output(context, run.tools[-1], model, stream_fn)
-    if run.config.options.cache:
-        broken = run.config.guard.begin(model, _own(context), ledger.turn == 1)
+    ledger, setup = run.ledger, run.setup
+    model, config, tools = ledger.attempt.model, setup.config, setup.tools
+    offered = () if model.capabilities is not None and not model.capabilities.tools else tools
+    context = LlmContext(setup.system_prompt, llm_messages(config, messages), offered, config.hosted)
+    if setup.own_tools and tools[-1].name == FINAL_OUTPUT:
+        context = _with_output(context, tools[-1], model, stream_fn)
+    if config.options.cache:
+        own = _own(context) if setup.own_tools else context
+        broken = config.guard.begin(model, own, ledger.turn.number == 1)
         if broken is not None:
             ledger.emit(CustomEvent(CACHE_PREFIX_BROKEN, {"model": str(model), **broken.data}))
     return context
@@ -198,19 +191,19 @@ def _with_output(context: LlmContext, tool: Tool, model: ModelSpec, stream_fn: S
     return asked if native(model, asked) else context
 
 
-def llm_messages(run: Run, messages: Sequence[Any]) -> Sequence[LlmMessage]:
+def llm_messages(config: AgentLoopConfig, messages: Sequence[Any]) -> Sequence[LlmMessage]:
     """What the model sees: converted, and without a failed reply at the end, which would be a prefill."""
     converted: Sequence[Any] = messages
-    if (convert := run.config.convert_to_llm) is not None:
+    if (convert := config.convert_to_llm) is not None:
         converted = [kept for message in messages if (kept := convert(message)) is not None]
         if len(converted) < len(messages) or not all(map(is_, converted, messages)):
-            converted = with_pairs(converted, "convert_to_llm", run.config.warned)
-    elif isinstance(messages, Snapshot):
-        converted = messages.plain
+            converted = with_pairs(converted, "convert_to_llm", config.warned)
+    elif type(messages) is Snapshot:
+        converted = messages.plain if messages.has_custom else messages
     else:
         converted = [message for message in messages if message.role != "custom"]
     whole = end = len(converted)
-    while end and isinstance(last := converted[end - 1], AssistantMessage) and last.failed:
+    while end and type(last := converted[end - 1]) is AssistantMessage and last.failed:
         end -= 1
     return converted if end == whole else converted[:end]
 
@@ -228,7 +221,9 @@ def _failure(end: Error | None, model: ModelSpec) -> AgentError:
     return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
 
 
-def _applied(function: TransformFn, messages: Sequence[Message], overflow: bool, request: Outgoing) -> Any:
+def _applied(
+    function: TransformFn, messages: Sequence[Message], overflow: bool, request: TransformRequest
+) -> Any:
     """What a transformer returns; one with a `fit` is told what is about to be asked."""
     fit = getattr(function, "fit", None)
     if fit is not None:
@@ -243,7 +238,7 @@ def _checked(run: Run, function: TransformFn, messages: Any, history: Snapshot) 
     name = getattr(function, "__name__", None) or type(function).__name__
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         raise InvalidInput(f"{name} returned {type(messages).__name__}; it returns the messages to send")
-    returned, warned = cast("Sequence[Message]", messages), run.config.warned
+    returned, warned = cast("Sequence[Message]", messages), run.setup.config.warned
     return with_prompt(with_pairs(returned, name, warned), history, name, warned)
 
 
@@ -253,26 +248,26 @@ def _announce(
     before: Sequence[Message],
     after: Sequence[Message],
     overflow: bool,
-    request: Outgoing,
+    request: TransformRequest,
 ) -> None:
     known = run.dropped or {}
     window = after.history if isinstance(after, Snapshot) else None
     announced, dropped = known.get(position, (None, 0))
-    if window is not None and (window is announced or run.config.guard.has_told(position, window)):
+    if window is not None and (window is announced or run.setup.config.guard.has_told(position, window)):
         return  # it has only grown since
     now = _dropped(before, after)
     is_told = now > dropped or (window is not None and any(map(is_pruned, after)))
     if is_told:
         run.ledger.emit(ContextCompacted(_report(before, after, overflow, request)))
     if is_told or window is not None:
-        run.config.guard.expect_break()
+        run.setup.config.guard.expect_break()
     if window is not None:
-        run.config.guard.tell(position, window)
+        run.setup.config.guard.tell(position, window)
     run.dropped = {**known, position: (window, now)}
 
 
 def _report(
-    before: Sequence[Message], after: Sequence[Message], overflow: bool, request: Outgoing
+    before: Sequence[Message], after: Sequence[Message], overflow: bool, request: TransformRequest
 ) -> CompactionReport:
     usage, cost = _total(request.spent)
     request.spent.clear()

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from swink.agent.session.known import Known, Standing, Update
+from swink.agent.session.sessiondiff import ConversationState, SessionDiff, Update
 from swink.messages.records import Record
 
 LATER = 0.2
 """Seconds for which a prompt or a question may be in memory alone; what takes less time costs no append."""
 
-Look = Callable[[bool], Standing]
-"""How the conversation stands now; whether the open turn is final is for the caller to say."""
+Look = Callable[[bool], ConversationState]
+"""The conversation as it is now; the caller says whether the open turn counts as final."""
 
 
 class Saver:
@@ -27,12 +27,12 @@ class Saver:
         "_told",
         "_waiters",
         "closed",
-        "known",
+        "diff",
         "notes",
     )
 
-    def __init__(self, known: Known, look: Look) -> None:
-        self.known = known
+    def __init__(self, diff: SessionDiff, look: Look) -> None:
+        self.diff = diff
         self.notes: list[Record] = []
         """The journal of the open turn, as far as it is not saved."""
         self.closed = False
@@ -54,8 +54,8 @@ class Saver:
     async def save(self, *, final: bool = True) -> None:
         """Return when the session has everything; the open turn is part of it only if it is final."""
         await self._wait()
-        if self.known.is_in_doubt:
-            await self.known.settle()
+        if self.diff.is_in_doubt:
+            await self.diff.settle()
             await self._wait()
         self._begin(final)
         await self._wait()
@@ -76,9 +76,8 @@ class Saver:
         if self._timer is not None:
             self._timer.cancel()
 
-    def give_up(self) -> None:
-        """Cancel an append that nobody waits for any more."""
-        self.close()
+    def cancel(self) -> None:
+        """Cancel the append under way, where that can be done."""
         if self._cancel is not None:
             self._cancel()
 
@@ -95,7 +94,7 @@ class Saver:
     def _save_unheard(self) -> None:
         if self._appending is not None:
             self._again = True
-        elif not (self.closed or self.known.is_in_doubt):
+        elif not (self.closed or self.diff.is_in_doubt):
             self._begin(final=False)
 
     def _begin(self, final: bool) -> None:
@@ -107,18 +106,18 @@ class Saver:
 
         def ended(error: BaseException | None) -> None:
             self._appending = self._cancel = None
-            if self.known.has(update):
+            if self.diff.has(update):
                 del self.notes[:written]
                 self._told = told
             self._go_on(error)
 
-        self._cancel = self.known.start(update, ended)
+        self._cancel = self.diff.start(update, ended)
         self._appending = update
 
-    def _changes(self, now: Standing) -> Update | None:
+    def _changes(self, now: ConversationState) -> Update | None:
         if now.open is None:
             self.notes.clear()  # the messages of a turn that is complete say it all
-        return self.known.changes(now, self._told, self.notes)
+        return self.diff.changes(now, self._told, self.notes)
 
     def _go_on(self, error: BaseException | None) -> None:
         """Wake who waits; what nobody waits for is tried again with the next save, and raised there."""

@@ -26,7 +26,7 @@ from swink.app.assistant.servertools import ServerTools
 from swink.app.assistant.trust import find_project
 from swink.errors import AgentError, MisuseError
 from swink.messages.redact import redact_text
-from swink.system.aio import outlast
+from swink.system.aio import wait_through_cancel
 from swink.system.writable import is_beneath
 from swink.tools import Tool
 
@@ -257,7 +257,7 @@ class Servers:
             tasks.append(task)
             del self._running[name]
         if tasks:
-            await outlast(asyncio.gather(*tasks, return_exceptions=True))
+            await wait_through_cancel(asyncio.gather(*tasks, return_exceptions=True))
 
 
 def _check(programs: Programs) -> None:

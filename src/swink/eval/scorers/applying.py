@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swink.errors import AgentError, said
+from swink.errors import AgentError, message_of
 from swink.eval.case import Case
 from swink.eval.result import Metric, Score
 from swink.eval.scorers.judges import JudgeModel, Panel
@@ -185,7 +185,7 @@ def _as_score(answer: Any) -> Score:
 
 def _describe(error: BaseException) -> str:
     """What went wrong, for people; our own errors say it without the name of their class."""
-    return _shown(redact_text(said(error)) if isinstance(error, AgentError) else describe_error(error))
+    return _shown(redact_text(message_of(error)) if isinstance(error, AgentError) else describe_error(error))
 
 
 def _brief(value: Any) -> str:

@@ -19,7 +19,7 @@ from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.scorers.values import fenced_blocks
 from swink.eval.trajectory import Trajectory
-from swink.system.aio import outlast
+from swink.system.aio import wait_through_cancel
 from swink.system.threads import in_thread
 from swink.tools.coding.process import ExitStatus, HeadAndTail, Limits, run
 from swink.tools.coding.sandbox import Level, Sandbox
@@ -127,7 +127,7 @@ async def run_python(
         await in_thread(_write, root, contents)
         return await _run(root, timeout, sandbox, mark)
     finally:
-        await outlast(asyncio.ensure_future(in_thread(shutil.rmtree, root, ignore_errors=True)))
+        await wait_through_cancel(asyncio.ensure_future(in_thread(shutil.rmtree, root, ignore_errors=True)))
 
 
 async def _run(root: Path, timeout: float, level: Level, mark: str) -> CodeRun:

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from swink.errors import said
+from swink.errors import message_of
 from swink.messages.jsondata import clean
 
 MARK = "[redacted]"
@@ -56,7 +56,7 @@ def secret_spans(text: str) -> list[tuple[int, int]]:
 
 def describe_error(error: BaseException) -> str:
     """An exception's type and message, without secrets."""
-    return redact_text(f"{type(error).__name__}: {said(error)}")
+    return redact_text(f"{type(error).__name__}: {message_of(error)}")
 
 
 def describe_traceback(error: BaseException) -> str:

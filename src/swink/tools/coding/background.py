@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from swink.messages import Text
-from swink.system.aio import outlast
+from swink.system.aio import wait_through_cancel
 from swink.tools import Tool, ToolError, ToolResult, tool
 from swink.tools.coding.command import Completed
 
@@ -145,7 +145,7 @@ class Background:
                 await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()
-            await outlast(asyncio.gather(task, return_exceptions=True))
+            await wait_through_cancel(asyncio.gather(task, return_exceptions=True))
             raise
         finally:
             if job in self._front:
@@ -162,7 +162,7 @@ class Background:
         for task in tasks:
             task.cancel()
         if tasks:
-            await outlast(asyncio.gather(*tasks, return_exceptions=True))
+            await wait_through_cancel(asyncio.gather(*tasks, return_exceptions=True))
 
     def tools(self) -> list[Tool]:
         """background_output and background_stop."""

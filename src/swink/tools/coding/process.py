@@ -24,7 +24,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from swink.system.aio import outlast
+from swink.system.aio import wait_through_cancel
 from swink.system.programs import environment, find_program, python_script
 from swink.system.threads import in_thread
 from swink.tools import ToolError
@@ -244,11 +244,13 @@ class _Supervisor:
         os.close(self._lifeline)
         self._lifeline = -1
         try:
-            await outlast(self._status.closed, timeout=GRACE + MARGIN)
+            await wait_through_cancel(self._status.closed, timeout=GRACE + MARGIN)
         finally:
             try:
                 if not self._is_complete() and self._mark:
-                    await outlast(asyncio.ensure_future(in_thread(end_marked, self._mark)), timeout=MARGIN)
+                    await wait_through_cancel(
+                        asyncio.ensure_future(in_thread(end_marked, self._mark)), timeout=MARGIN
+                    )
             finally:
                 self._close()
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from swink.agent.config import QueueMode
+from swink.agent.config import QUEUE_MODES, QueueMode
 from swink.messages import Message
+from swink.messages.checks import check_word
 
 
 class MessageQueue(list[Message]):
@@ -16,7 +17,7 @@ class MessageQueue(list[Message]):
 
     def waits(self) -> bool:
         """Whether anything waits."""
-        return len(self) > 0
+        return bool(self)
 
     def drop(self, message: Message) -> bool:
         """Take out a message; False if it is not there."""
@@ -34,3 +35,27 @@ class MessageQueue(list[Message]):
         taken = tuple(self)
         del self[: len(taken)]  # and not what another thread adds meanwhile
         return taken
+
+
+class Queues:
+    """The two queues of an agent: steering for its next turn, follow-ups for when it would stop."""
+
+    __slots__ = ("follow_up", "steering")
+
+    def __init__(self, steering_mode: QueueMode, follow_up_mode: QueueMode) -> None:
+        self.steering = MessageQueue(checked_mode("steering_mode", steering_mode))
+        self.follow_up = MessageQueue(checked_mode("follow_up_mode", follow_up_mode))
+
+    def __bool__(self) -> bool:
+        return bool(self.steering or self.follow_up)
+
+    def extend(self, steering: Sequence[Message], follow_up: Sequence[Message]) -> None:
+        """Let more messages wait."""
+        self.steering.extend(steering)
+        self.follow_up.extend(follow_up)
+
+
+def checked_mode(name: str, mode: QueueMode) -> QueueMode:
+    """The mode, refused if there is none of that name."""
+    check_word(name, mode, QUEUE_MODES)
+    return mode

@@ -1,4 +1,4 @@
-"""What a session knows of a conversation, and what it is told next.
+"""The difference between a conversation and what its session has: what the session is told next.
 
 Nothing is noted when it changes: the difference is made when it is saved. Every append brings the session up
 to date with everything but a turn that is still open, so that a message which left a queue for the history
@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent.config import AgentContext, AgentLoopConfig, PlainSession
-from swink.agent.policy import slots_of, vet_commit
+from swink.agent.policy import vet_all
+from swink.agent.queues import Queues
 from swink.events import CompactionReport
 from swink.messages import AssistantMessage, Message, ModelSpec
 from swink.messages.codec import encode_state
@@ -42,8 +43,8 @@ CallIds = tuple[str, ...]
 """Of the calls of a reply: they tell turns apart."""
 
 
-class Standing(Struct, frozen=True):
-    """How a conversation stands: the first `upto` messages of its history are final."""
+class ConversationState(Struct, frozen=True):
+    """A conversation as it is now: the first `upto` messages of its history are final."""
 
     history: History
     upto: int
@@ -55,8 +56,8 @@ class Standing(Struct, frozen=True):
     """The turn that is open, if one is."""
 
 
-class Waiting(Struct, frozen=True):
-    """The queues."""
+class SavedQueues(Struct, frozen=True):
+    """The queues as they were saved."""
 
     steering: Sequence[Message] = ()
     follow_up: Sequence[Message] = ()
@@ -69,7 +70,7 @@ class _Knowledge(Struct, frozen=True):
     length: int
     model: ModelSpec | None = None
     prompt: str = ""
-    queues: Waiting = Waiting()
+    queues: SavedQueues = SavedQueues()
     state: Mapping[str, bytes] = {}
     open: CallIds | None = None
 
@@ -83,8 +84,8 @@ class Update(Struct, frozen=True):
     after: _Knowledge
 
 
-class Known:
-    """What one session knows."""
+class SessionDiff:
+    """What one session has of a conversation, and what it lacks."""
 
     __slots__ = (
         "_append",
@@ -115,7 +116,7 @@ class Known:
         """An append of which it is not known yet whether it was stored, and how many there were before it."""
         self._config: AgentLoopConfig
         self._context: AgentContext
-        self._queues: Waiting
+        self._queues: Queues
 
     @property
     def session_id(self) -> str | None:
@@ -129,8 +130,8 @@ class Known:
         history: History,
         config: AgentLoopConfig,
         context: AgentContext,
-        queues: Waiting,
-    ) -> "Known":
+        queues: Queues,
+    ) -> "SessionDiff":
         """What a session knows that an agent was just made with: all that it has.
 
         One that takes only messages is given those of the runs, and not what the agent began with.
@@ -145,7 +146,7 @@ class Known:
                 known._known,
                 model=saved.model,
                 prompt=saved.system_prompt or "",
-                queues=Waiting(tuple(saved.steering), tuple(saved.follow_up)),
+                queues=SavedQueues(tuple(saved.steering), tuple(saved.follow_up)),
                 state=encode_state(saved.state),
                 open=None if saved.open is None else call_ids(saved.open.reply),
             )
@@ -160,7 +161,7 @@ class Known:
         """Whether the session knows of this turn as one that is open."""
         return self._known.open is not None and self._known.open == call_ids(reply)
 
-    def changes(self, now: Standing, told: int, notes: Sequence[Record] = ()) -> Update | None:
+    def changes(self, now: ConversationState, told: int, notes: Sequence[Record] = ()) -> Update | None:
         """What to append, if anything; `told` is how much of what the run produced the session has."""
         known = self._known
         messages, compaction = self._unsaved(now, told)
@@ -268,7 +269,7 @@ class Known:
         self._doubtful = None
         self.report = None
 
-    def _unsaved(self, now: Standing, told: int) -> tuple[Sequence[Message], Compaction | None]:
+    def _unsaved(self, now: ConversationState, told: int) -> tuple[Sequence[Message], Compaction | None]:
         """The messages that the session does not have, and the context if it is not what they add up to."""
         known, items = self._known, now.history.items
         if now.history is known.history:
@@ -309,15 +310,14 @@ class Known:
         records.append(PromptChange(prompt))
         return prompt
 
-    def _waiting(self, now: Standing, records: list[Record]) -> Waiting:
+    def _waiting(self, now: ConversationState, records: list[Record]) -> SavedQueues:
         known = self._known.queues
         steering, follow_up = (*now.pending, *self._queues.steering), tuple(self._queues.follow_up)
         if _same(steering, known.steering) and _same(follow_up, known.follow_up):
             return known
-        guards = slots_of(self._config.policies).pre_commit
-        kept = [[vet_commit(guards, message) for message in queue] for queue in (steering, follow_up)]
-        records.append(QueueChange(*kept))
-        return Waiting(steering, follow_up)
+        policies = self._config.policies
+        records.append(QueueChange(list(vet_all(policies, steering)), list(vet_all(policies, follow_up))))
+        return SavedQueues(steering, follow_up)
 
     def _state(self) -> tuple[dict[str, Any] | None, Mapping[str, bytes]]:
         encoded = encode_state(self._config.state)

@@ -1,0 +1,152 @@
+"""The turn under way: the request that asks for its reply, and the calls on their way to a result."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from swink.agent.engine.account import Account, Spent
+from swink.errors import AgentError
+from swink.events import AgentEvent, ToolExecutionUpdate
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    Message,
+    ModelSpec,
+    StopReason,
+    ToolCall,
+    ToolResult,
+    ToolResultMessage,
+    TurnEndReason,
+    Usage,
+)
+from swink.messages.history import History
+from swink.messages.records import PendingApproval
+from swink.stream import Assembly, observer
+from swink.tools import Tool, ToolContext
+
+
+class TurnState:
+    """One turn; when it has ended it stays as it was, until the next begins."""
+
+    __slots__ = ("begins", "calls", "is_open", "number", "observed", "reason", "reply", "results")
+
+    def __init__(self, number: int, begins: int, is_open: bool = True) -> None:
+        self.number = number
+        self.begins = begins
+        """How many messages the history had before it."""
+        self.is_open = is_open
+        self.reply: AssistantMessage | None = None
+        self.calls: list[Call] = []
+        """The calls whose results are not in the history yet."""
+        self.results: tuple[ToolResultMessage, ...] = ()
+        self.reason: TurnEndReason | None = None
+        self.observed: observer.ObservedTurn | None = None
+
+
+class Attempt:
+    """The request under way: whom it asks, what has arrived of the reply, and what that costs."""
+
+    __slots__ = ("_account", "assembly", "model", "observed", "requests")
+
+    def __init__(self, account: Account, model: ModelSpec) -> None:
+        self._account = account
+        self.model = model
+        self.requests = 0
+        """How many were sent in this run."""
+        self.assembly: Assembly | None = None
+        self.observed: observer.ObservedRequest | None = None
+
+    def spent(self, error: AgentError | None = None) -> Spent:
+        """What it has spent so far, also if it ends here with this error."""
+        return self._account.attempt(self.model, self.assembly, error)
+
+    def message(self, stop_reason: StopReason, error: AgentError | None = None) -> AssistantMessage:
+        """What arrived of the reply, and what it cost."""
+        assembly = self.assembly
+        usage, cost = self._account.attempt(self.model, assembly, error)
+        if assembly is None:
+            assembly = Assembly()
+        return assembly.message(self.model, stop_reason, usage=usage, cost=cost, error=error)
+
+    def end(self, error: AgentError | None = None) -> None:
+        """Tell the observer that the request has ended."""
+        if self.observed is not None:
+            self.observed.end(self.assembly or Assembly(), error, *self.spent(error))
+            self.observed = None
+
+
+class Call:
+    """One tool call on its way to a result."""
+
+    def __init__(self, call: ToolCall, tool: Tool | None) -> None:
+        self.call = call
+        self.tool = tool
+        self.arguments = call.arguments
+        self.prepared: dict[str, Any] | None = None
+        self.result: ToolResult | None = None
+        self.running = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.context: CallContext | None = None
+        self.settled: Callable[[], None] | None = None
+        self.asked: PendingApproval | None = None
+        """The question that was open when the turn was left open."""
+        self.pending: PendingApproval | None = None
+        """The question that has to be answered before it may run."""
+        self.note = ""
+        """What the person who approved it wants the model to know."""
+        self.observed: observer.ObservedCall | None = None
+        self.why = ""
+        """Why it was ended, if it did not end by itself."""
+
+
+class Books(Protocol):
+    """What a call reports to: the ledger of its run."""
+
+    history: History
+    account: Account
+    emit: Callable[[AgentEvent], None]
+
+    def open_attempts(self) -> list[Spent]:
+        """What the attempts under way, here and in the runs inside, have spent if they end here."""
+        ...
+
+
+class CallContext(ToolContext):
+    """What a call of a run reports to its ledger, until it is settled."""
+
+    __slots__ = ("_books", "_runs")
+
+    def __init__(self, books: Books, call: Call, state: dict[str, Any], deps: Any) -> None:
+        ToolContext.__init__(self, call.call.id, call.call.name, state, deps=deps)
+        self._books: Books | None = books
+        self._runs: tuple[Books, ...] = ()
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation as it is now, the reply that made this call included."""
+        return () if self._books is None else self._books.history.snapshot()
+
+    def pays_for(self, run: Books) -> None:
+        """A run was started inside the call, which charges what it spends to it."""
+        self._runs = (*self._runs, run)
+
+    def close(self) -> None:
+        """The call is settled: whatever still runs of it is ignored, and paid for as if it ended here."""
+        if self._runs:
+            for usage, cost in self.open_attempts():
+                self.charge(usage, cost)
+            self._runs = ()
+        self._books = None
+
+    def open_attempts(self) -> list[Spent]:
+        """What the attempts that are under way inside the call have spent."""
+        return [spent for run in self._runs for spent in run.open_attempts()]
+
+    def _report(self, update: Any) -> None:
+        if self._books is not None:
+            self._books.emit(ToolExecutionUpdate(self.call_id, self.name, update))
+
+    def _bill(self, usage: Usage, cost: Cost | None) -> None:
+        if self._books is not None:
+            self._books.account.charge(usage, cost)
