@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec import Struct
 
 from swink.mcp.serverconfig import McpError
-from swink.system.aio import retrieve
+from swink.system.aio import mark_exception_seen
 
 _PATH = "/callback"
 _MOST_BYTES = 16_384
@@ -49,7 +49,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._state = ""
         self._found: asyncio.Future[Redirect] = asyncio.get_running_loop().create_future()
-        self._found.add_done_callback(retrieve)
+        self._found.add_done_callback(mark_exception_seen)
         self._visits: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "Listener":

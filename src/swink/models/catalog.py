@@ -82,7 +82,7 @@ def price_of(spec: ModelSpec, at: datetime | None = None, *, service_tier: str |
     return None if entry is None else entry.price(at, service_tier)
 
 
-def listed(spec: ModelSpec) -> Entry | None:
+def listed(spec: ModelSpec) -> ModelEntry | None:
     """What the catalog knows of the model; without an entry it has no price at any time."""
     return _entry(spec.provider, spec.model_id)
 
