@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from tests import counts as counts
+from tests.clock import leave_out_the_wait_for_a_core
 from tests.isolation import leave_the_user_out
 
 leave_the_user_out()
+leave_out_the_wait_for_a_core()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a script: what the tests start must hear Ctrl-C all the same.

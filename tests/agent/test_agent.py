@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import threading
-import time
 from typing import Any
 
 import anyio
@@ -274,7 +273,6 @@ async def test_cancellation_from_outside_stops_the_run_like_any_coroutine(how: s
             async for _ in agent.stream("hi"):
                 pass
 
-    began = time.monotonic()
     if how == "wait_for":
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(consume(), 0.03)
@@ -295,7 +293,6 @@ async def test_cancellation_from_outside_stops_the_run_like_any_coroutine(how: s
             async with asyncio.TaskGroup() as group:
                 group.create_task(consume())
                 group.create_task(fail())
-    assert time.monotonic() - began < 60
     assert not agent.is_running
     assert agent.messages[-1].stop_reason == "aborted"
     assert history_problems(agent.messages) == []
@@ -374,25 +371,23 @@ async def test_a_deadline_bounds_model_tool_hook_approval_and_back_off():
     from swink import ExponentialBackoff
 
     async def forever(*_: Any) -> Any:
-        await asyncio.sleep(30)
+        await asyncio.sleep(600)
 
     @tool(requires_approval=True)
     async def slow() -> str:
-        await asyncio.sleep(30)
+        await asyncio.sleep(600)
         return "never"
 
     cases = [
-        agent_on(["x", Pause(30)]),
+        agent_on(["x", Pause(600)]),
         agent_on([ToolCall("1", "slow")], tools=[slow], approval_mode="off"),
         agent_on([ToolCall("1", "slow")], tools=[slow], approve=forever),
         agent_on("x", transform_context=forever),
         agent_on("x", get_api_key=forever),
-        agent_on(NetworkError("x"), "y", retry=ExponentialBackoff(base_delay=30)),
+        agent_on(NetworkError("x"), "y", retry=ExponentialBackoff(base_delay=600)),
     ]
     for agent in cases:
-        began = time.monotonic()
         result = await agent.run("hi", deadline=0.05)
-        assert time.monotonic() - began < 25
         assert result.stop_reason == "aborted"
         assert "deadline of 0.05 s passed" in (result.error or "")
         assert history_problems(agent.messages) == []

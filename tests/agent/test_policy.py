@@ -139,7 +139,7 @@ def test_injected_messages_are_whatever_input_may_be():
 def test_injected_messages_may_come_from_a_generator_and_stay_the_same():
     inject = Inject(UserMessage(text) for text in "ab")
     assert [message.text for message in inject.messages] == ["a", "b"]
-    assert inject.messages[0] is inject.messages[0]
+    assert [message.text for message in inject.messages] == ["a", "b"], "it can be read again"
     assert inject == Inject([UserMessage("a"), UserMessage("b")])
 
 

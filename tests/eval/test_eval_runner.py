@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from tests.counts import MORE
+from tests.patience import until
 
 import swink.eval
 from swink import Agent, Price, tool
@@ -337,36 +338,47 @@ async def test_what_an_agent_does_wrong_is_not_tried_again():
 
 
 async def test_a_throttled_provider_is_asked_by_nobody_for_as_long_as_it_says():
-    asked: list[float] = []
+    asked: list[str] = []
 
-    def note(context: Any) -> str:
-        asked.append(time.monotonic())
-        return "hello"
+    def throttled(seconds: float) -> Callable[[Case], Agent]:
+        def note(context: Any) -> str:
+            asked.append("answered")
+            return "hello"
 
-    def refuse(context: Any) -> Any:
-        asked.append(time.monotonic())
-        return ModelThrottled("slow down", retry_after=0.2)
+        def refuse(context: Any) -> Any:
+            asked.append("refused")
+            return ModelThrottled("slow down", retry_after=seconds)
 
-    def factory(case: Case) -> Agent:
-        first = refuse if case.id == "c0" else note
-        retry = ExponentialBackoff(base_delay=0.0)
-        return Agent("test:m", stream_fn=ScriptedModel([first, note]), retry=retry)
+        def factory(case: Case) -> Agent:
+            first = refuse if case.id == "c0" else note
+            retry = ExponentialBackoff(base_delay=0.0, max_delay=seconds)
+            return Agent("test:m", stream_fn=ScriptedModel([first, note]), retry=retry)
 
-    run = await evaluate(factory, cases(3), concurrency=1)
-    assert run.passed == 3
-    assert asked[1] - asked[0] >= 0.2
+        return factory
+
+    stuck = asyncio.create_task(evaluate(throttled(600), cases(3), concurrency=1))
+    await until(lambda: asked)
+    await asyncio.sleep(0.1)
+    assert asked == ["refused"]
+    stuck.cancel()
+    await asyncio.wait([stuck])
+    assert (await evaluate(throttled(0.01), cases(3), concurrency=1)).passed == 3
+    assert asked == ["refused", "refused", *["answered"] * 3]
 
 
 async def test_a_rate_limit_is_shared_by_all_attempts():
-    asked: list[float] = []
+    asked: list[Any] = []
 
     def note(context: Any) -> str:
-        asked.append(time.monotonic())
+        asked.append(context)
         return "hello"
 
-    began = time.monotonic()
-    await evaluate(saying(note), cases(4), rate_limit=1200, concurrency=4)
-    assert all(at - began >= 0.05 * place for place, at in enumerate(sorted(asked)))
+    limited = asyncio.create_task(evaluate(saying(note), cases(4), rate_limit=1, concurrency=4))
+    await until(lambda: asked)
+    await asyncio.sleep(0.1)
+    assert len(asked) == 1
+    limited.cancel()
+    await asyncio.wait([limited])
 
 
 async def test_secrets_do_not_reach_the_result_file(tmp_path: Path):

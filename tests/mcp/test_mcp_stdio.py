@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import threading
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -329,22 +328,18 @@ async def test_a_command_that_does_not_exist_is_named():
 
 
 async def test_a_server_that_never_answers_is_given_up():
-    began = time.monotonic()
     with pytest.raises(McpError, match=r"no answer within 0\.3 s"):
         async with McpServers([bare("mute", connect_timeout=0.3)]):
             pass
-    assert time.monotonic() - began < 60
     assert leftovers() == []
 
 
 async def test_opening_can_be_cancelled():
-    opening = asyncio.create_task(McpServers([bare("mute")]).__aenter__())
+    opening = asyncio.create_task(McpServers([bare("mute", connect_timeout=600)]).__aenter__())
     await asyncio.sleep(0.5)
-    began = time.monotonic()
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    assert time.monotonic() - began < 60
     assert leftovers() == []
 
 

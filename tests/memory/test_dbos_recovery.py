@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.counts import MORE
 from tests.pages import ROOT, blocks_of
+from tests.patience import wait_until
 
 pytest.importorskip("dbos")
 
@@ -63,13 +64,6 @@ def children() -> Iterator[Children]:
     made = Children()
     yield made
     made.close()
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

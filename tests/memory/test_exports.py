@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 from tests.strategies import messages as any_messages
+from tests.work import Lines, lines_of
 
 from swink import Agent, ToolCall, tool
 from swink.errors import InvalidInput
@@ -396,23 +397,16 @@ def test_html_of_any_markdown_is_well_formed_and_has_no_foreign_tag(text: str):
         "1. ",
     ],
 )
-def test_hostile_markdown_takes_linear_time(piece: str):
-    import time
+def test_hostile_markdown_takes_linear_work(piece: str):
+    def lines(count: int) -> int:
+        return lines_of(lambda: render(piece * count) + render("x\n" + (piece + "\n") * (count // 8)))
 
-    def took(count: int) -> float:
-        start = time.process_time()
-        render(piece * count)
-        render("x\n" + (piece + "\n") * (count // 8))
-        return time.process_time() - start
-
-    small = max(took(2_000), took(2_000), 0.02)
-    assert took(20_000) < 60 * small
+    lines(8)  # what is imported and compiled the first time
+    assert lines(1_600) < 6 * lines(400) + 1_000
 
 
 def test_ten_thousand_messages_are_exported_in_linear_time():
-    import time
-
-    def took(count: int, format: Any) -> float:
+    def lines(count: int, format: Any) -> int:
         records = of(
             *[
                 message
@@ -423,14 +417,14 @@ def test_ten_thousand_messages_are_exported_in_linear_time():
                 )
             ]
         )
-        start = time.process_time()
-        text = export(records, format)
+        with Lines() as run:
+            text = export(records, format)
         assert f"question {count // 2 - 1}" in text
-        return time.process_time() - start
+        return run.count
 
     for format in ("md", "html"):
-        small = max(took(100, format), took(100, format), 0.02)
-        assert took(1_000, format) < 40 * small
+        lines(4, format)  # what is imported and compiled the first time
+        assert lines(400, format) < 5 * lines(100, format)
 
 
 def test_the_shape_of_the_json_document_is_the_documented_one():

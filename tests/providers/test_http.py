@@ -152,10 +152,8 @@ async def test_a_header_that_http_cannot_carry_is_an_error_without_its_value(
 
 
 async def test_connecting_is_given_up_after_its_limit(client: AiohttpClient):
-    began = time.monotonic()
     with pytest.raises(NetworkError):
         await client.send(Request("http://192.0.2.1:81/"), Timeout(connect=0.05))
-    assert time.monotonic() - began < 60
 
 
 async def test_cancelling_a_request_closes_its_connection(client: AiohttpClient):

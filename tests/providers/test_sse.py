@@ -1,7 +1,6 @@
 """The event-stream rules of WHATWG, one by one, and in any cut."""
 
 import itertools
-import time
 
 import pytest
 from hypothesis import given
@@ -148,17 +147,11 @@ def test_a_stream_that_never_completes_an_event_is_refused():
             parser.feed((b":" + b"-" * 4094 + b"\n") * 16)
 
 
-def test_time_is_linear_in_the_length_of_a_line():
-    def seconds(pieces: int) -> float:
-        parser = SseParser()
-        began = time.perf_counter()
-        for _ in range(pieces):
-            parser.feed(b"0123456789")
-        parser.feed(b"\n\n")
-        return time.perf_counter() - began
-
-    seconds(1000)
-    assert seconds(160_000) < 200 * max(seconds(10_000), 0.001)
+def test_the_beginning_of_a_long_line_is_not_read_again_with_every_piece():
+    parser = SseParser()
+    for _ in range(400_000):  # which would be read for minutes
+        parser.feed(b"0123456789")
+    assert parser.feed(b"\n\n") == []
 
 
 def test_ndjson_lines_are_split_in_any_cut():

@@ -4,7 +4,6 @@ import asyncio
 import os
 import ssl
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -103,12 +102,10 @@ FLOODS = {
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_strangers_who_say_nothing_make_room(flood: str):
     async with serving() as port, opened(port, FLOODS[flood]):
-        began = time.monotonic()
         for _ in range(3):
-            answer = await ask(port, "127.0.0.2")
+            answer = await ask(port, "127.0.0.2")  # a stranger may stay for 600 seconds
             assert answer.startswith(b"HTTP/1.1 200")
             assert b"hello" in answer
-        assert time.monotonic() - began < 5
 
 
 async def test_strangers_with_a_wrong_token_make_room_too():
@@ -211,14 +208,16 @@ async def test_strangers_lock_nobody_out_of_a_served_model():
 
 @pytest.mark.more
 @pytest.mark.skipif(not MORE, reason="make test-more runs it")
-async def test_1001_idle_sockets_lock_nobody_out_of_the_real_server(more_files: None):
+async def test_1001_idle_sockets_lock_nobody_out_of_the_real_server(
+    more_files: None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("swink.serve.connections.IDLE_SECONDS", 600.0)
+    monkeypatch.setattr(Connections.__init__, "__defaults__", (None, 600.0, None))
     async with serve_proxy("127.0.0.1", 0, {"scripted": ScriptedModel(["hello"] * 3)}, {TOKEN: ["*"]}) as url:
         port = port_of(url)
         async with opened(port, ["127.0.0.1"] * 1001):
             for address in ("127.0.0.2", "127.0.0.1"):
-                began = time.monotonic()
                 assert b"hello" in await ask(port, address)
-                assert time.monotonic() - began < 2
 
 
 @pytest.fixture

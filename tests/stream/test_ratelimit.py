@@ -77,17 +77,17 @@ async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> No
 async def test_a_cancelled_waiter_does_not_use_up_its_minute() -> None:
     gate = RateLimiter(float("inf"), 0.2)
 
-    async def visit() -> float:
+    async def visit() -> None:
         async with gate.inside():
-            return asyncio.get_running_loop().time()
+            pass
 
-    began = await visit()
-    waiting = [asyncio.create_task(visit()) for _ in range(100)]  # 20 seconds of them
+    await visit()
+    waiting = [asyncio.create_task(visit()) for _ in range(3_000)]  # ten minutes of them
     await asyncio.sleep(0.01)
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    assert await visit() - began < 10
+    await visit()
 
 
 @tried(20, 500)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import contextvars
 import gc
-import time
 import weakref
 from typing import Any
 
@@ -126,9 +125,7 @@ async def test_the_pause_between_words_is_watched_from_the_first_word_on():
         yield TextDelta(0, "so far")
         await asyncio.Event().wait()
 
-    began = time.monotonic()
-    assert (await stuck_on(talks_late, Timeout(idle=0.1, first=60)).run("hi")).error_kind == "network"
-    assert time.monotonic() - began < 50
+    assert (await stuck_on(talks_late, Timeout(idle=0.1, first=600)).run("hi")).error_kind == "network"
 
 
 async def test_a_short_limit_begun_after_a_long_one_is_kept():

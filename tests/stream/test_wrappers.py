@@ -1,7 +1,6 @@
 """Wrappers: fallback, recorded, replayed, cached, rate_limited."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -158,10 +157,17 @@ async def test_rate_limited_spaces_requests_and_bounds_how_many_run_at_once():
     fn = rate_limited(counting, concurrent=2)
     await asyncio.gather(*(agent_on(fn).run("q") for _ in range(6)))
     assert most == 2
-    fn = rate_limited(ScriptedModel(["a", "b", "c"]), per_minute=60 / 0.02)
-    began = time.monotonic()
+    model = ScriptedModel(["a", "b", "c"])
+    fn = rate_limited(model, per_minute=1)
+    running = [asyncio.create_task(agent_on(fn).run("q")) for _ in range(3)]
+    await asyncio.wait(running, return_when="FIRST_COMPLETED")
+    await asyncio.sleep(0.05)
+    assert [len(model.calls), sum(task.done() for task in running)] == [1, 1]
+    for task in running:
+        task.cancel()
+    await asyncio.wait(running)
+    fn = rate_limited(ScriptedModel(["a", "b", "c"]), per_minute=60 / 0.001)
     await asyncio.gather(*(agent_on(fn).run("q") for _ in range(3)))
-    assert time.monotonic() - began >= 0.035
 
 
 async def test_cancelling_a_waiting_request_frees_its_place():

@@ -6,7 +6,6 @@ import gc
 import random
 import sys
 import threading
-import time
 import weakref
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -161,9 +160,10 @@ async def test_a_cancellation_before_the_first_step_is_raised():
 
 async def test_a_timeout_ends_the_wait_quietly_and_leaves_the_future_alone():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    begun = time.monotonic()
+    earlier: list[None] = []
+    asyncio.get_running_loop().call_later(0.02, earlier.append, None)
     await wait_through_cancel(future, timeout=0.03)
-    assert 0.02 < time.monotonic() - begun < 60
+    assert earlier
     assert not future.done()
     for none_left in (0, -1.0):
         await wait_through_cancel(future, timeout=none_left)
@@ -171,12 +171,10 @@ async def test_a_timeout_ends_the_wait_quietly_and_leaves_the_future_alone():
 
 async def test_cancellations_do_not_make_the_timeout_longer():
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    begun = time.monotonic()
     waiter = asyncio.create_task(wait_through_cancel(future, timeout=0.1))
     while not waiter.done():
         await asyncio.sleep(0.01)
         waiter.cancel()
-    assert time.monotonic() - begun < 60
     assert waiter.cancelled()
 
 

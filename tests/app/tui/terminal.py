@@ -26,7 +26,6 @@ from typing import Any
 import pyte
 import pytest
 from command_line import Place
-from tests.counts import MORE
 from warm import start_of, warm_process
 
 SECONDS = 60
@@ -68,6 +67,7 @@ MODES = {
 }
 _SEQUENCE = re.compile(r"\x1b\[([?<>=]?)([0-9;]*)(\$?[@-~])")
 _LEAVE = "\x1b[?1049l"
+_MARK = b"\0"
 _UNFINISHED = re.compile(r"\x1b(\[[?<>=]?[0-9;]*\$?)?$")
 
 
@@ -95,6 +95,7 @@ class Terminal:
         self.is_stalled = False
         """Whether the terminal takes nothing, like one whose connection hangs."""
         self._rest = ""
+        self._marks = 0
         self._is_open = True
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._changed = threading.Condition()
@@ -211,7 +212,7 @@ class Terminal:
         self._wait(lambda: self.process.poll() is not None, "its end")
         if with_others and sys.platform == "linux":
             self._wait(lambda: not self.left_behind(), "the end of all its processes")
-        time.sleep(0.05)  # what is written is in the kernel's hands; the thread reads it at once
+        self._wait_for_the_last_words()
         return self.process.poll()
 
     def assert_is_as_before(self) -> None:
@@ -241,10 +242,17 @@ class Terminal:
                 self._changed.wait(0.05)
             if self.process.poll() is not None and not is_so():
                 time.sleep(0.2)  # the last words
-                if not is_so() and time.monotonic() > deadline - SECONDS + 5:
+                if not is_so() and time.monotonic() > deadline - SECONDS + 20:
                     raise AssertionError(
                         f"{what} did not come; it ended, and the screen shows:\n{self.shown}"
                     )
+
+    def _wait_for_the_last_words(self) -> None:
+        """Wait until the thread has read all that was written: a mark, which nobody else writes, is behind it."""
+        if self._is_open and not self.is_stalled:
+            wanted = self._marks + 1
+            os.write(self._hold, _MARK)
+            self._wait(lambda: self._marks >= wanted, "the last of what it wrote")
 
     def _read(self) -> None:
         while True:
@@ -256,8 +264,9 @@ class Terminal:
                 data = b""
             if not data:
                 return
-            text = self._decoder.decode(data)
+            text = self._decoder.decode(data.replace(_MARK, b""))
             with self._changed:
+                self._marks += data.count(_MARK)
                 self.text += text
                 self._take(text)
                 self._changed.notify_all()
@@ -289,11 +298,6 @@ class Terminal:
             )
             self.modes = {*self.modes, "kitty keys"} if self._pushed else self.modes - {"kitty keys"}
         return "" if kind in ("<", ">", "=") or "$" in final or final in "tu" else sequence.group()
-
-
-def only_more(test: Any) -> Any:
-    """Mark a test that takes long: only `make test-more` runs it."""
-    return pytest.mark.more(pytest.mark.skipif(not MORE, reason="make test-more runs it")(test))
 
 
 class Tmux:

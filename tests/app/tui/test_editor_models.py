@@ -383,11 +383,9 @@ def test_what_must_not_be_attached_is_only_named(tmp_path: Path):
     (root / ".env").write_text("TOKEN=1")
     (root / "big.txt").write_text("x" * 100_001)
     (root / "data.bin").write_bytes(b"\0\1\2" * 100)
-    composed = compose(
-        Typed("@.env @../outside.txt @link.txt @big.txt @data.bin @inside @missing @pytest.mark"), root
-    )
-    assert composed.input == composed.input
-    assert isinstance(composed.input, str)
+    typed = "@.env @../outside.txt @link.txt @big.txt @data.bin @inside @missing @pytest.mark"
+    composed = compose(Typed(typed), root)
+    assert composed.input == typed
     said = " | ".join(composed.notices)
     assert "@.env is not attached: .env may hold credentials" in said
     assert "@../outside.txt is not attached: it is outside" in said

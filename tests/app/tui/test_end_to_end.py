@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from command_line import KEY, STALL, Call, Place, Provider
-from terminal import Terminal, Tmux, only_more
+from terminal import Terminal, Tmux
+from tests.counts import left_to_more
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_write_is_shown_as_a_diff_approved_and_done(project: Place, provider: 
         terminal.wait_for("I changed a line.", "swink --resume ")
 
 
-@only_more
+@left_to_more
 def test_a_plan_is_made_without_writing_and_then_executed(project: Place, provider: Provider):
     provider.replies = [
         ["The plan: write it."],
@@ -77,7 +78,7 @@ def test_a_plan_is_made_without_writing_and_then_executed(project: Place, provid
         leave(terminal)
 
 
-@only_more
+@left_to_more
 def test_what_is_typed_while_it_works_steers(project: Place, provider: Provider):
     provider.replies = [[Call("bash", command="sleep 2")], ["Steered."]]
     with begin(project, provider, "--approve", "off") as terminal:
@@ -90,7 +91,7 @@ def test_what_is_typed_while_it_works_steers(project: Place, provider: Provider)
         leave(terminal)
 
 
-@only_more
+@left_to_more
 def test_escape_aborts_and_keeps_what_arrived(project: Place, provider: Provider):
     provider.replies = [["Once upon ", STALL], ["Again."]]
     with begin(project, provider) as terminal:
@@ -104,7 +105,7 @@ def test_escape_aborts_and_keeps_what_arrived(project: Place, provider: Provider
         leave(terminal)
 
 
-@only_more
+@left_to_more
 def test_a_conversation_goes_on_after_kill_9(project: Place, provider: Provider):
     provider.replies = [["The word is plum."], ["Plum."]]
     with begin(project, provider) as terminal:
@@ -125,7 +126,7 @@ def test_a_conversation_goes_on_after_kill_9(project: Place, provider: Provider)
         window.wait_for("ended with 0")
 
 
-@only_more
+@left_to_more
 def test_sizes_that_change_all_the_time_break_nothing(project: Place, provider: Provider):
     provider.replies = [["A paragraph with some words in it.\n\n" * 200, STALL], ["Fine."]]
     sizes = random.Random(1)
@@ -142,7 +143,7 @@ def test_sizes_that_change_all_the_time_break_nothing(project: Place, provider: 
         leave(terminal)
 
 
-@only_more
+@left_to_more
 def test_rewinding_restores_the_conversation_and_the_files(project: Place, provider: Provider):
     provider.replies = [["Hi."], [Call("write_file", path="notes.txt", content="new\n")], ["Written."]]
     with begin(project, provider, "--approve", "off") as terminal:
@@ -163,7 +164,7 @@ def test_rewinding_restores_the_conversation_and_the_files(project: Place, provi
         leave(terminal)
 
 
-@only_more
+@left_to_more
 @pytest.mark.parametrize("term", ["xterm", "vt100", "screen", "tmux-256color", "linux", "xterm-kitty"])
 def test_terminals_of_every_kind_show_it(project: Place, provider: Provider, term: str):
     env = {**provider.env, "TERM": term, "COLORTERM": "", "NO_COLOR": "1" if term == "vt100" else ""}
@@ -185,7 +186,7 @@ def test_a_dumb_terminal_gets_the_plain_chat_with_a_notice(place: Place, provide
         assert terminal.wait_for_end() == 0
 
 
-@only_more
+@left_to_more
 @pytest.mark.parametrize("size", [(60, 15), (20, 5), (1, 1), (300, 100)])
 def test_every_size_can_be_started_with(project: Place, provider: Provider, size: tuple[int, int]):
     provider.replies = [[Call("write_file", path="a.txt", content="a\n")], ["Fine."]]
@@ -200,7 +201,7 @@ def test_every_size_can_be_started_with(project: Place, provider: Provider, size
         leave(terminal)
 
 
-@only_more
+@left_to_more
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 def test_an_idle_program_takes_no_time(project: Place, provider: Provider, size: tuple[int, int]):
     with begin(project, provider, size=size) as terminal:
@@ -213,7 +214,7 @@ def test_an_idle_program_takes_no_time(project: Place, provider: Provider, size:
         leave(terminal)
 
 
-@only_more
+@left_to_more
 def test_nothing_of_a_command_is_left_after_kill_9(project: Place, provider: Provider):
     provider.replies = [[Call("bash", command="sleep 1000 & sleep 1001")], ["Done."]]
     with begin(project, provider, "--approve", "off") as terminal:
@@ -236,7 +237,7 @@ def sleepers(place: Place) -> list[str]:
     return found
 
 
-@only_more
+@left_to_more
 def test_an_editor_that_is_killed_leaves_the_program_as_it_was(project: Place, provider: Provider):
     editor = project.write(
         "editor.py",
@@ -263,7 +264,7 @@ def test_an_editor_that_is_killed_leaves_the_program_as_it_was(project: Place, p
         leave(terminal)
 
 
-@only_more
+@left_to_more
 def test_a_terminal_that_takes_nothing_holds_up_neither_the_reply_nor_the_end(
     project: Place, provider: Provider
 ):
@@ -281,7 +282,7 @@ def test_a_terminal_that_takes_nothing_holds_up_neither_the_reply_nor_the_end(
         terminal.assert_is_as_before()
 
 
-@only_more
+@left_to_more
 def test_the_first_start_asks_for_trust_and_a_key_that_is_never_shown(place: Place, provider: Provider):
     place.write("AGENTS.md", "Say please.")
     with Terminal(place, env={"OPENAI_BASE_URL": provider.url}, is_trusted=False, size=(100, 30)) as terminal:
@@ -310,7 +311,7 @@ def test_the_first_start_asks_for_trust_and_a_key_that_is_never_shown(place: Pla
         leave(terminal)
 
 
-@only_more
+@left_to_more
 def test_the_first_start_without_a_key_talks_with_the_embedded_model(place: Place, weights: Path):
     with Terminal(place, size=(100, 30)) as terminal:
         terminal.wait_for("The embedded model, now")

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import pytest
 from command_line import STALL, Call, Place, Provider
-from terminal import Terminal, only_more
+from terminal import Terminal
+from tests.counts import left_to_more
 
 MODEL = ["--model", "openai:gpt-4.1"]
 
@@ -46,7 +47,7 @@ def is_kept(place: Place, folder: str, text: str) -> bool:
     return False
 
 
-@only_more
+@left_to_more
 @pytest.mark.parametrize(
     ("state", "folder", "kept", "told"),
     [

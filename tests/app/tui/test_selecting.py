@@ -4,7 +4,8 @@ import base64
 import re
 
 from command_line import Place, Provider
-from terminal import Terminal, only_more
+from terminal import Terminal
+from tests.counts import left_to_more
 
 REPLY = """\
 Done with **all of it**, and this sentence is so long that it goes over the end of the line:
@@ -19,7 +20,7 @@ def f():
 """
 
 
-@only_more
+@left_to_more
 def test_a_drag_of_the_mouse_and_ctrl_c_copy_the_source(place: Place, provider: Provider):
     place.trust()
     provider.replies = [[REPLY]]

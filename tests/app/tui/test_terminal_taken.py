@@ -9,8 +9,8 @@ import termios
 
 import pytest
 from command_line import STALL, Call, Place, Provider
-from terminal import SECONDS, Terminal, only_more
-from tests.counts import MORE
+from terminal import SECONDS, Terminal
+from tests.counts import MORE, left_to_more
 
 ON = {"alternate screen", "mouse", "paste", "focus", "no cursor"}
 TOOLS = '''
@@ -86,7 +86,7 @@ def test_ctrl_z_gives_the_shell_a_sane_terminal_and_fg_comes_back(place: Place, 
         assert terminal.settings() == terminal.before
 
 
-@only_more
+@left_to_more
 def test_a_shell_is_usable_after_sigkill(place: Place, provider: Provider):
     with shell(place, provider, "sh", "-c", f"'echo $$ > pid; exec {' '.join(swink())}'") as terminal:
         terminal.wait_for("idle")
@@ -114,7 +114,7 @@ def test_nothing_that_tools_and_their_processes_write_reaches_the_screen(place: 
         terminal.assert_is_as_before()
 
 
-@only_more
+@left_to_more
 def test_the_second_signal_leaves_at_once(place: Place, provider: Provider):
     place.write("tools.py", TOOLS)
     provider.replies = [[Call("stuck")]]
@@ -143,7 +143,7 @@ def test_ctrl_c_again_and_again_ends_a_program_that_hears_nothing(place: Place, 
         terminal.assert_is_as_before()
 
 
-@only_more
+@left_to_more
 def test_a_terminal_that_is_gone_ends_it_even_where_sighup_is_ignored(place: Place, provider: Provider):
     provider.replies = [["Once ", STALL]]
     command = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *swink()]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from command_line import SECONDS, Call, Place, Provider
-from terminal import Terminal, only_more
-from tests.counts import cell_of_more
+from terminal import Terminal
+from tests.counts import cell_of_more, left_to_more
 
 STRACE = shutil.which("strace")
 pytestmark = pytest.mark.skipif(STRACE is None, reason="needs strace (package strace)")
@@ -148,7 +148,7 @@ def test_no_command_starts_anything_of_a_folder_that_was_refused(
     assert "MCP server 'of_folder' of config.toml is left out: it is a program of this folder" in said
 
 
-@only_more
+@left_to_more
 @pytest.mark.parametrize("command", MORE_COMMANDS, ids=" ".join)
 def test_no_other_command_does_either(traps: Place, provider: Provider, command: Sequence[str]):
     run_watched(traps, provider, command)

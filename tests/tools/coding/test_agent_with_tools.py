@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
+from tests.patience import until
 
 from swink import Agent
 from swink.events import ToolExecutionEnd, ToolExecutionUpdate
@@ -57,13 +57,10 @@ def family_of(root: Path) -> list[str]:
 
 
 async def none_left(root: Path) -> None:
-    deadline = time.monotonic() + 1
-    while family_of(root):
-        assert time.monotonic() < deadline, family_of(root)
-        await asyncio.sleep(0.01)
+    await until(lambda: not family_of(root), lambda: family_of(root))
 
 
-async def test_abort_ends_everything_within_a_second(tmp_path: Path, level: Level):
+async def test_abort_ends_everything(tmp_path: Path, level: Level):
     agent = agent_with(tmp_path, level, [[ToolCall("1", "bash", {"command": DEAF})]])
     run = asyncio.create_task(agent.run("go"))
     await started(tmp_path)

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import stat
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -188,11 +187,9 @@ async def test_binary_and_missing_files_are_told_apart(tools: list[Tool], tmp_pa
 async def test_a_huge_file_is_edited_and_a_gigantic_one_refused(tools: list[Tool], tmp_path: Path):
     text = "".join(f"line {number}\n" for number in range(1_000_000))
     (tmp_path / "huge").write_text(text)
-    started = time.process_time()
     result = await call(
         named(tools, "edit_file"), path="huge", edits=[{"old": "line 777777\n", "new": "changed\n"}]
     )
-    assert time.process_time() - started < 30
     assert "at line 777778" in result.text
     assert result.details["old_content"] is None, "too long for a conversation"
     assert (tmp_path / "huge").read_text() == text.replace("line 777777\n", "changed\n")

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 from calling import shell
 from msgspec.structs import replace
 from ordinary import NOBODY, as_ordinary, ordinary_python
+from tests.patience import wait_until
 
 from swink.tools.coding import bubblewrap
 from swink.tools.coding.mounts import build_mounts
@@ -317,10 +317,8 @@ asyncio.run(main())
     done = as_ordinary([python, "-c", program], timeout=30)
     assert done.returncode == 0, done.stderr
     look = ["pgrep", "-c", "-u", str(NOBODY), "bash"]
-    until = time.monotonic() + 30  # other tests may run commands as this user meanwhile
-    while (left := subprocess.run(look, capture_output=True, text=True).stdout.strip()) != "0":
-        assert time.monotonic() < until, left
-        time.sleep(0.1)
+    # Other tests may run commands as this user meanwhile.
+    wait_until(lambda: subprocess.run(look, capture_output=True, text=True).stdout.strip() == "0")
 
 
 async def test_a_user_without_a_home_has_a_sandbox_too(tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch):

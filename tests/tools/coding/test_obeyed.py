@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -301,14 +300,12 @@ async def test_a_thousand_folders_of_editors_are_no_trouble(tmp_path: Path, back
         folder.mkdir(parents=True)
         (folder / "tasks.json").write_text("mine")
     box = Sandbox(tmp_path, backends=(backend,))
-    started = time.monotonic()
     code, output = await shell(
         box,
         "for i in 7 77 777 999; do echo evil > packages/p$i/.vscode/tasks.json; done 2>/dev/null; touch done",
     )
     assert (code, output) == (0, "")
     assert evil_in(tmp_path) == []
-    assert time.monotonic() - started < 10
 
 
 @linux
@@ -391,7 +388,9 @@ async def test_branches_that_are_called_like_such_files_stay(tmp_path: Path, bac
 
 @linux
 @left_to_more
-async def test_a_command_in_a_large_tree_takes_less_than_a_second(tmp_path: Path, need):
+async def test_a_large_tree_is_not_read_again_for_every_command(
+    tmp_path: Path, need, monkeypatch: pytest.MonkeyPatch
+):
     need("bubblewrap")
     for number in range(20_000):
         folder = tmp_path / f"d{number // 100}"
@@ -402,9 +401,11 @@ async def test_a_command_in_a_large_tree_takes_less_than_a_second(tmp_path: Path
     await shell(box, "true")
     await asyncio.sleep(2.1)  # directories that have just changed are read again
     await shell(box, "true")
-    started = time.perf_counter()
+    read: list[Any] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda *path: read.append(path) or scandir(*path))
     await shell(box, "true")
-    assert time.perf_counter() - started < 1
+    assert len(read) < 20
 
 
 def test_what_is_hidden_in_a_home_is_obeyed_whatever_its_name(

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,12 +166,10 @@ async def test_a_command_that_attacks_its_supervisor_is_ended_all_the_same(tmp_p
 
 
 async def test_a_supervisor_that_was_killed_is_reported_at_once(tmp_path: Path):
-    started = time.monotonic()
     ending, output = await run_shell(
-        Sandbox(tmp_path, "none"), "echo before; kill -9 $PPID; sleep 60; echo after"
+        Sandbox(tmp_path, "none"), "echo before; kill -9 $PPID; sleep 600; echo after", Limits(wall=300)
     )
     assert (ending.reason, ending.code, output.text()) == ("supervisor", 137, "before\n")
-    assert time.monotonic() - started < 50
 
 
 async def test_a_writer_out_of_reach_does_not_hang_the_run(tmp_path: Path):
@@ -382,12 +379,10 @@ async def test_limit_of_disk_space(box: Sandbox, tmp_path: Path):
 
 @places
 async def test_a_fork_bomb_is_ended(box: Sandbox):
-    started = time.monotonic()
     ending, _ = await run_shell(
-        box, "bomb() { bomb | bomb & }; bomb; sleep 60", Limits(wall=10, processes=60)
+        box, "bomb() { bomb | bomb & }; bomb; sleep 600", Limits(wall=10, processes=60)
     )
     assert ending.reason in ("processes", "timeout") or ending.code != 0
-    assert time.monotonic() - started < 50
 
 
 async def test_the_environment_carries_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,7 +1,6 @@
 """Credentials in the tool chains of a home: commands see the tool chains, and not these."""
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -202,10 +201,8 @@ def test_the_quick_look_at_a_name_passes_over_no_settings(name: str):
     ["\n", "http://", "http://a/t/", "token", "token=", "token= ", "' \t", "secret_key", "a:b@", "https://a"],
 )
 def test_hostile_content_does_not_take_long(text: str):
-    started = time.process_time()
-    for end in ("", "\n", "$"):
-        shows_credentials(".cargo/config.toml", (text * SAMPLE)[: SAMPLE - 1].encode() + end.encode())
-    assert time.process_time() - started < 1
+    for end in ("", "\n", "$"):  # eight times what is read of a file: its square would take minutes
+        shows_credentials(".cargo/config.toml", (text * 8 * SAMPLE)[: 8 * SAMPLE].encode() + end.encode())
 
 
 @given(st.binary(max_size=300))

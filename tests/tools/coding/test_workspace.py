@@ -3,7 +3,9 @@
 import os
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,9 @@ from hypothesis import strategies as st
 from swink.errors import MisuseError
 from swink.tools import ToolError
 from swink.tools.coding.workspace import PathRefused, Workspace, lock_spot
+
+LOOKS = ("open", "stat", "fstat", "readlink", "close")
+"""The system calls by which a path is followed."""
 
 
 @pytest.fixture
@@ -168,36 +173,56 @@ def test_git_is_not_written_to(root: Path, path: str):
     assert not (root / ".git").exists()
 
 
-def test_swapping_a_directory_for_a_link_meanwhile_leads_nowhere(root: Path):
+def test_swapping_a_directory_for_a_link_meanwhile_leads_nowhere(root: Path, monkeypatch: pytest.MonkeyPatch):
     """Whatever another process does between two looks, what is read comes from inside."""
     workspace = Workspace(root)
-    victim = root / "dir"
-    (root.parent / "evil").mkdir()
-    (root.parent / "evil/file.txt").write_text("CANARY")
-    stop = threading.Event()
+    victim, moved, evil = root / "dir", root / "moved", root.parent / "evil"
+    evil.mkdir()
+    (evil / "file.txt").write_text("CANARY")
+    looks, swapped, is_link = 0, range(0), False
 
     def swap() -> None:
-        while not stop.wait(0.001):  # so that the reader finds it in place, too
-            for _ in range(20):
-                os.rename(victim, root / "moved")
-                os.symlink(root.parent / "evil", victim)
-                os.unlink(victim)
-                os.rename(root / "moved", victim)
+        """Put a link there before the first of these looks, and the directory back after the last of them."""
+        nonlocal is_link
+        if (looks in swapped) == is_link:
+            return
+        is_link = not is_link
+        if is_link:
+            os.rename(victim, moved)
+            os.symlink(evil, victim)
+        else:
+            os.unlink(victim)
+            os.rename(moved, victim)
 
-    thread = threading.Thread(target=swap)
-    thread.start()
+    def meanwhile(call: Callable[..., Any]) -> Callable[..., Any]:
+        def looking(*arguments: Any, **options: Any) -> Any:
+            nonlocal looks
+            swap()
+            looks += 1
+            return call(*arguments, **options)
+
+        return looking
+
+    for name in LOOKS:
+        monkeypatch.setattr(os, name, meanwhile(getattr(os, name)))
+
+    def attempt() -> str:
+        nonlocal looks
+        looks = 0
+        try:
+            return read(workspace, "dir/file.txt")
+        except ToolError:
+            return "refused"
+
+    assert attempt() == "inside"
+    count = looks
+    assert count > 4
     seen: set[str] = set()
-    try:
-        for _ in range(3000):
-            try:
-                seen.add(read(workspace, "dir/file.txt"))
-            except ToolError:
-                seen.add("refused")
-    finally:
-        stop.set()
-        thread.join()
-    assert "CANARY" not in seen
-    assert "inside" in seen
+    for first in range(count):
+        for last in range(first, count):
+            swapped = range(first, last + 1)
+            seen.add(attempt())
+    assert seen == {"inside", "refused"}
 
 
 parts = st.sampled_from(
