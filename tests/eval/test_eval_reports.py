@@ -21,8 +21,7 @@ from swink import Agent
 from swink.eval import Case, CaseResult, ExpectedResponse, Metric, evaluate
 from swink.eval.case import SourceLine
 from swink.eval.reports import annotations, console_table, write_reports
-from swink.eval.reports.figures import dollars, percent, seconds
-from swink.eval.reports.outcomes import outcomes_of
+from swink.eval.reports.outcomes import dollars, outcomes_of, percent, seconds
 from swink.eval.reports.transcriptrows import conversation
 from swink.messages import AssistantMessage, Text, ToolCall, ToolResultMessage, UserMessage
 from swink.testing import ScriptedModel

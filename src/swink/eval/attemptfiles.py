@@ -37,12 +37,12 @@ async def workspace(case: Case) -> AsyncGenerator[Path]:
 async def read_files(root: Path, names: Iterable[str]) -> dict[str, str | None]:
     """What those files hold; None: not there, no text, or outside of the workspace."""
     names = tuple(names)
-    return await in_thread(_read_all, root, names) if names else {}
+    return await in_thread(lambda: {name: _read(root, name) for name in names}) if names else {}
 
 
 async def read_attachments(case: Case) -> tuple[Media, ...]:
     """The case's attachments as blocks of a message."""
-    return await in_thread(_attach, case.attachments) if case.attachments else ()
+    return await in_thread(lambda: tuple(map(_block, case.attachments))) if case.attachments else ()
 
 
 def inside(root: Path, name: str) -> Path:
@@ -60,10 +60,6 @@ def _fill(root: Path, files: Mapping[str, str]) -> None:
         path.write_text(text, "utf-8", newline="")
 
 
-def _read_all(root: Path, names: Iterable[str]) -> dict[str, str | None]:
-    return {name: _read(root, name) for name in names}
-
-
 def _read(root: Path, name: str) -> str | None:
     try:
         path = inside(root, name).resolve()
@@ -72,10 +68,6 @@ def _read(root: Path, name: str) -> str | None:
         return path.read_bytes().decode()
     except (OSError, ValueError):
         return None
-
-
-def _attach(names: Iterable[str]) -> tuple[Media, ...]:
-    return tuple([_block(name) for name in names])
 
 
 def _block(name: str) -> Media:

@@ -13,26 +13,30 @@ from swink.eval.scorers import problem_of
 from swink.models import catalog
 from swink.system.loading import look_in
 
-Found = Iterator[tuple[list[str | int], str]]
+Problems = Iterator[tuple[list[str | int], str]]
 """Problems by their place in the data."""
 Scorer = Callable[[str, tuple[str, ...]], str | None]
 """What is wrong with a scorer of that name and with these options."""
 
 
-def problems_of(data: Any, directory: Path) -> Found:
+def problems_of(data: Any, directory: Path) -> Problems:
     """What is wrong with the data of a case file in that directory, as far as it has the right shape."""
     suite = _dict(data)
-    scorer = cache(_scorer)  # thousands of cases name the same ones
+
+    @cache  # thousands of cases name the same ones
+    def scorer(name: str, options: tuple[str, ...]) -> str | None:
+        return problem_of(name, dict.fromkeys(options))
+
     yield from _model(suite.get("model"), ["model"])
     for number, judge in enumerate(_list(suite.get("judges"))):
         yield from _model(judge, ["judges", number])
     before: list[str | int] = [] if isinstance(data, list) else ["cases"]
     for number, case in enumerate(_list(data if isinstance(data, list) else suite.get("cases"))):
-        for path, text in _of_case(_dict(case), directory, scorer):
+        for path, text in _case_problems(_dict(case), directory, scorer):
             yield [*before, number, *path], text
 
 
-def _of_case(case: dict[str, Any], directory: Path, scorer: Scorer) -> Found:
+def _case_problems(case: dict[str, Any], directory: Path, scorer: Scorer) -> Problems:
     yield from _response(case.get("expected_response"), ["expected_response"])
     environment = _dict(case.get("expected_environment_state"))
     for name, expected in _dict(environment.get("files")).items():
@@ -54,7 +58,7 @@ def _of_case(case: dict[str, Any], directory: Path, scorer: Scorer) -> Found:
     yield from _tools(_list(case.get("simulated_tools")))
 
 
-def _response(expected: Any, path: list[str | int]) -> Found:
+def _response(expected: Any, path: list[str | int]) -> Problems:
     response = _dict(expected)
     if response and "json" not in response and all(value is None for value in response.values()):
         yield path, "nothing is expected here: every value is empty; give one, or remove it"
@@ -67,7 +71,7 @@ def _response(expected: Any, path: list[str | int]) -> Found:
         yield from _schema(response["schema"], [*path, "schema"])
 
 
-def _schema(schema: Any, path: list[str | int]) -> Found:
+def _schema(schema: Any, path: list[str | int]) -> Problems:
     if not isinstance(schema, dict):
         return
     try:
@@ -77,7 +81,7 @@ def _schema(schema: Any, path: list[str | int]) -> Found:
         yield path, f"this is no JSON Schema: {said}"
 
 
-def _paths(files: dict[str, Any], path: list[str | int]) -> Found:
+def _paths(files: dict[str, Any], path: list[str | int]) -> Problems:
     for name in files:
         parts = PurePosixPath(name).parts
         outside = PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or ".." in parts
@@ -87,10 +91,6 @@ def _paths(files: dict[str, Any], path: list[str | int]) -> Found:
         for parent in PurePosixPath(name).parents:
             if isinstance(files.get(str(parent)), str):
                 yield [*path, name], f"{str(parent)!r} is a file, so that {name!r} cannot be in it"
-
-
-def _scorer(name: str, options: tuple[str, ...]) -> str | None:
-    return problem_of(name, dict.fromkeys(options))
 
 
 def _named(evaluator: Any) -> tuple[str, dict[str, Any]]:
@@ -105,7 +105,7 @@ def _is_file(directory: Path, name: str) -> bool:
         return False
 
 
-def _model(model: Any, path: list[str | int]) -> Found:
+def _model(model: Any, path: list[str | int]) -> Problems:
     if not isinstance(model, str) or not model.strip():
         return
     try:
@@ -116,7 +116,7 @@ def _model(model: Any, path: list[str | int]) -> Found:
         yield path, str(error)
 
 
-def _tools(tools: list[Any]) -> Found:
+def _tools(tools: list[Any]) -> Problems:
     names: set[str] = set()
     for number, item in enumerate(tools):
         tool = _dict(item)

@@ -26,22 +26,22 @@ def recording(path: str | Path, mode: Recording, *, again: bool = True, how: str
             yield
         case "replay":
             if not path.is_file():
-                raise missing(path, how)
+                raise missing_cassette(path, how)
             answers = replayed(path, again=again)
             with through(lambda stream_fn: answers):
                 yield
         case "record":
-            with anew(path) as fresh, through(lambda stream_fn: recorded(stream_fn, fresh)):
+            with replacement_of(path) as fresh, through(lambda stream_fn: recorded(stream_fn, fresh)):
                 yield
 
 
-def missing(path: Path, how: str) -> CacheMiss:
+def missing_cassette(path: Path, how: str) -> CacheMiss:
     """What is said where there is no cassette."""
     return CacheMiss(f"there is no cassette at {path}" + (f"; record it with: {how}" if how else ""))
 
 
 @contextmanager
-def anew(path: Path) -> Generator[Path]:
+def replacement_of(path: Path) -> Generator[Path]:
     """A file that becomes `path` in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")

@@ -12,8 +12,8 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swink.eval.evalrun import SavedRun, read_run
 from swink.eval.result import CaseResult
-from swink.eval.savedrun import SavedRun, read_run
 from swink.eval.statistics import (
     CONFIDENCE,
     Interval,

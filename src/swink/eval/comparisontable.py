@@ -22,7 +22,7 @@ def comparison_table(comparison: Comparison) -> str:
         *_columns(
             [
                 ("", "cases", "before", "after", "change", "95 % interval", "p", "", "detectable"),
-                _row(comparison.pass_rate, percent, "pass rate", _points),
+                _row(comparison.pass_rate, percent, "pass rate", lambda value: f"{100 * value:.1f} points"),
                 *[_row(change, "{:.3f}".format, name) for name, change in comparison.metrics.items()],
                 _row(comparison.cost, "${:.4f}".format, "agent cost"),
                 _row(comparison.duration, "{:.2f} s".format, "duration"),
@@ -41,8 +41,10 @@ def comparison_table(comparison: Comparison) -> str:
 def _row(change: Change, show: Show, name: str, show_change: Show | None = None) -> tuple[str, ...]:
     if change.before is None or change.after is None or change.difference is None:
         return (strip_controls(name), str(change.cases), "unknown", "", "", "", "", "", "")
-    show_change = show_change or show
-    signed = _signed(show_change)
+
+    def signed(value: float) -> str:
+        return ("-" if value < 0 else "+") + (show_change or show)(abs(value))
+
     between = f"{signed(change.interval[0])} to {signed(change.interval[1])}" if change.interval else ""
     return (
         strip_controls(name),
@@ -53,7 +55,7 @@ def _row(change: Change, show: Show, name: str, show_change: Show | None = None)
         between,
         "" if change.p is None else "<0.001" if change.p < 0.001 else f"{change.p:.3f}",
         "*" if change.significant else "",
-        "" if change.detectable is None else show_change(change.detectable),
+        "" if change.detectable is None else (show_change or show)(change.detectable),
     )
 
 
@@ -62,7 +64,11 @@ def _flips(title: str, flips: Sequence[Flip]) -> list[str]:
         return [f"{title}: none"]
     lines = [
         f"  {strip_controls(flip.case_id)}: {flip.before} -> {flip.after}"
-        + ("" if _is_whole(flip) else f" ({flip.rate_before:.0%} -> {flip.rate_after:.0%} of attempts)")
+        + (
+            ""
+            if {flip.rate_before, flip.rate_after} == {0.0, 1.0}
+            else f" ({flip.rate_before:.0%} -> {flip.rate_after:.0%} of attempts)"
+        )
         for flip in flips[:_SHOWN]
     ]
     more = len(flips) - _SHOWN
@@ -71,10 +77,6 @@ def _flips(title: str, flips: Sequence[Flip]) -> list[str]:
         *lines,
         *([f"  and {more} more (--json lists all)"] if more > 0 else []),
     ]
-
-
-def _is_whole(flip: Flip) -> bool:
-    return {flip.rate_before, flip.rate_after} == {0.0, 1.0}
 
 
 def _named(title: str, cases: Sequence[str]) -> list[str]:
@@ -96,11 +98,3 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def percent(value: float) -> str:
     """A share in percent, with one digit after the point."""
     return f"{100 * value:.1f} %"
-
-
-def _points(value: float) -> str:
-    return f"{100 * value:.1f} points"
-
-
-def _signed(show: Show) -> Show:
-    return lambda value: ("-" if value < 0 else "+") + show(abs(value))

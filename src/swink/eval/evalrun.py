@@ -1,4 +1,4 @@
-"""EvalRun: what an evaluation came to."""
+"""Runs: what an evaluation came to, in memory, and as it was left in its directory."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -6,21 +6,24 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from msgspec import json
+from msgspec import Struct, json
 
 from swink.eval.result import CaseResult, Manifest, RunSummary
 from swink.eval.resultfile import (
     MANIFEST,
     ResultFile,
     load_results,
+    read_beside,
     read_manifest,
     seal,
     write_manifest,
 )
-from swink.eval.summary import summarise
+from swink.eval.summary import Attempts, by_case, missing, summarise
 from swink.messages.jsondata import encode
 from swink.policies.chain import Head
 from swink.system.files import write_whole
+
+SUMMARY = "summary.json"
 
 
 class EvalRun:
@@ -85,7 +88,7 @@ class EvalRun:
         """Write summary.json beside the results, if they are in a directory."""
         if self.directory is not None:
             summary = json.format(encode(self.summary)) + b"\n"
-            write_whole(self.directory / "summary.json", summary, make_parents=True)
+            write_whole(self.directory / SUMMARY, summary, make_parents=True)
 
     def __repr__(self) -> str:
         cases, errors = self.summary.cases, self.errors
@@ -114,3 +117,50 @@ def busy(spans: Iterable[tuple[float, float]]) -> float:
         total += max(0.0, start + duration - max(start, end))
         end = max(end, start + duration)
     return total
+
+
+class SavedRun(Struct, frozen=True):
+    """The attempts of a run, and what it wrote about itself."""
+
+    directory: str
+    cases: Attempts
+    manifest: Manifest | None
+    summary: RunSummary | None
+    """As it was written; figures are made anew of the attempts."""
+    problems: tuple[str, ...]
+    """Lines that cannot be read."""
+
+    @property
+    def attempts(self) -> list[CaseResult]:
+        return [attempt for tried in self.cases.values() for attempt in tried]
+
+    @property
+    def missing(self) -> int:
+        """How many attempts that the run set out to make have no result."""
+        return missing(self.cases, self.manifest) if self.manifest else 0
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds on the clock: as the run wrote down, or from its first attempt to the end of its last."""
+        if self.summary and self.summary.duration:
+            return self.summary.duration
+        timed = [attempt for attempt in self.attempts if attempt.started and not attempt.cached]
+        ends = [attempt.started + attempt.duration for attempt in timed]
+        return max(ends) - min(attempt.started for attempt in timed) if timed else None
+
+
+def read_run(directory: str | Path) -> SavedRun:
+    """What is in the directory of a run."""
+    results, _ = load_results(directory)
+    return SavedRun(
+        str(directory),
+        by_case(results),
+        read_manifest(directory),
+        read_summary(directory),
+        tuple(results.problems),
+    )
+
+
+def read_summary(directory: str | Path) -> RunSummary | None:
+    """What summary.json says; None if there is none."""
+    return read_beside(Path(directory) / SUMMARY, RunSummary, "; `swink eval report` writes it anew")

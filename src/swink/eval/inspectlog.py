@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from swink.eval.evalrun import read_summary
 from swink.eval.result import CaseResult, Manifest, RunSummary
 from swink.eval.resultfile import open_results, read_manifest
-from swink.eval.savedrun import read_summary
 from swink.eval.summary import summarise
 from swink.messages import (
     AssistantMessage,

@@ -83,15 +83,15 @@ class Replay:
         return recording(self._path, "record" if self._record else "replay", again=False, how=self._how)
 
     def _own_stream(self) -> Any:
-        from swink.eval.cassettes import anew, missing
+        from swink.eval.cassettes import missing_cassette, replacement_of
         from swink.models.catalog import stream_fn_for
         from swink.stream.wrappers import recorded, replayed
 
         if not self._record:
             if not self._path.is_file():
-                raise missing(self._path, self._how)
+                raise missing_cassette(self._path, self._how)
             return replayed(self._path)
-        fresh = self._stack.enter_context(anew(self._path))
+        fresh = self._stack.enter_context(replacement_of(self._path))
         made: dict[str, Any] = {}
 
         def stream(model: Any, context: Any, options: Any) -> AsyncIterator[Any]:
@@ -185,7 +185,7 @@ class EvalFile(pytest.File):
 
     def block_of(self, case: Any, how: str) -> AbstractContextManager[None]:
         """The block in which a case is run."""
-        from swink.eval.cassettes import anew, recording
+        from swink.eval.cassettes import recording, replacement_of
         from swink.stream.wrappers import recorded, through
 
         shared = self.suite.cassette
@@ -199,21 +199,21 @@ class EvalFile(pytest.File):
         if shared is None:
             return recording(path, "record")
         if self.fresh is None:
-            self.fresh = self._stack.enter_context(anew(path))
+            self.fresh = self._stack.enter_context(replacement_of(path))
         fresh = self.fresh
         return through(lambda stream_fn: recorded(stream_fn, fresh))
 
 
 def _offline(path: Path, how: str) -> Callable[[Any], Any]:
     """A wrapper that refuses to ask a provider; an agent's own models, such as scripted ones, are asked."""
-    from swink.eval.cassettes import missing
+    from swink.eval.cassettes import missing_cassette
 
     def wrap(stream_fn: Any) -> Any:
         if not hasattr(stream_fn, "base_url") and not hasattr(stream_fn, "check_key"):
             return stream_fn
 
         async def refuse(model: Any, context: Any, options: Any) -> AsyncIterator[Any]:
-            raise missing(path, how)
+            raise missing_cassette(path, how)
             yield
 
         return refuse

@@ -118,12 +118,12 @@ class _Spread(Generic[T, R]):
 
     async def run(self) -> None:
         """Work until nothing is left; workers that are gone are replaced on the nodes that are there."""
-        first = self._take()
+        first = self._next_batch()
         while first is not None:
             self._lost.appendleft(first)
             nodes = [node["NodeID"] for node in await in_thread(self._ray.nodes) if node["Alive"]]
             await self._work_on(nodes)
-            first = self._take()
+            first = self._next_batch()
 
     async def _work_on(self, nodes: Sequence[str]) -> None:
         each = min(_WORKERS, math.ceil(self._concurrency / len(nodes)))
@@ -144,7 +144,7 @@ class _Spread(Generic[T, R]):
                     self._ray.kill(worker)
 
     async def _serve(self, worker: Any) -> None:
-        while (batch := self._take()) is not None:
+        while (batch := self._next_batch()) is not None:
             try:
                 results: list[R] = await worker.run.remote(batch.items)
             except self._ray.exceptions.RayActorError as error:
@@ -157,7 +157,7 @@ class _Spread(Generic[T, R]):
             for result in results:
                 await self._keep(result)
 
-    def _take(self) -> "_Batch[T] | None":
+    def _next_batch(self) -> "_Batch[T] | None":
         if self._lost:
             return self._lost.popleft()
         items = tuple(islice(self._items, self._size))

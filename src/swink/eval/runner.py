@@ -17,12 +17,11 @@ from swink.eval.attempt import Factory, Plan
 from swink.eval.budgets import RunBudget
 from swink.eval.case import Case, Suite
 from swink.eval.engines import ENGINES, EngineName, run_attempts
-from swink.eval.evalrun import EvalRun, busy
+from swink.eval.evalrun import SUMMARY, EvalRun, busy
 from swink.eval.factories import suite_factory
 from swink.eval.progressbar import Progress, Tally, cost_of
 from swink.eval.result import CaseResult, Manifest
 from swink.eval.resultfile import Attempt, OtherRun, ResultFile, read_manifest, write_manifest
-from swink.eval.savedrun import SUMMARY
 from swink.eval.scorers import problem_of
 from swink.eval.scorers.registry import as_scorer
 from swink.messages.checks import check_list, check_positive, check_type, check_word

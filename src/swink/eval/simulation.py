@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from swink import Agent, AgentResult, AssistantMessage, Tool, ToolContext, ToolError, Usage, UserMessage
 from swink.errors import AgentError
 from swink.eval.case import Case, SimulatedTool, SimulatedUser
@@ -50,19 +48,6 @@ that you gave before.
 {tools}"""
 
 
-class _Bill(Struct):
-    """What the simulating models used."""
-
-    usage: Usage = Usage()
-    cost: float | None = 0.0
-    failure: AgentError | None = None
-
-    def add(self, result: AgentResult[Any]) -> None:
-        self.usage += result.usage
-        known = None if self.cost is None or result.cost is None else self.cost + result.cost.total
-        self.cost = known if result.usage.total else self.cost
-
-
 class Simulation:
     """The simulated user and the simulated tools of one attempt at a case.
 
@@ -73,26 +58,23 @@ class Simulation:
     def __init__(self, agent: Agent, case: Case) -> None:
         self._agent = agent
         self._case = case
-        self._bill = _Bill()
+        self.usage = Usage()
+        """Tokens of the models that simulated."""
+        self.cost: float | None = 0.0
+        """Dollars for the models that simulated; None: unknown."""
+        self.failure: AgentError | None = None
+        """Why a model that stands in for a tool could not be asked, which is not the agent's fault."""
         self._makers: dict[str, _Maker] = {}
         self.said: tuple[str, ...] = ()
         """What the user has said so far."""
         self._add_tools()
 
-    @property
-    def usage(self) -> Usage:
-        """Tokens of the models that simulated."""
-        return self._bill.usage
-
-    @property
-    def cost(self) -> float | None:
-        """Dollars for the models that simulated; None: unknown."""
-        return self._bill.cost
-
-    @property
-    def failure(self) -> AgentError | None:
-        """Why a model that stands in for a tool could not be asked, which is not the agent's fault."""
-        return self._bill.failure
+    def charge(self, result: AgentResult[Any]) -> None:
+        """Add what a simulating model used and cost."""
+        self.usage += result.usage
+        if result.usage.total:
+            cost = result.cost
+            self.cost = None if self.cost is None or cost is None else self.cost + cost.total
 
     async def converse(self, run: Run | None = None) -> Ending:
         """Send the messages of the case, and then those of its simulated user, until the conversation ends.
@@ -123,7 +105,7 @@ class Simulation:
     def _player(self, user: SimulatedUser) -> "_Player":
         persona = f"\nWho you are: {user.persona}\n" if user.persona else ""
         prompt = _USER.format(goal=user.goal, persona=persona, stop=STOP)
-        return _Player(user, self._stand_in(user.model, prompt), self._bill)
+        return _Player(user, self._stand_in(user.model, prompt), self)
 
     def _add_tools(self) -> None:
         simulated = [self._tool(tool) for tool in self._case.simulated_tools]
@@ -153,7 +135,7 @@ class Simulation:
     def _maker(self, model: str | None) -> "_Maker":
         """What makes up results with this model: one for all of its tools, so that they agree."""
         if (key := model or "") not in self._makers:
-            self._makers[key] = _Maker(partial(self._stand_in, model), self._bill)
+            self._makers[key] = _Maker(partial(self._stand_in, model), self)
         return self._makers[key]
 
     def _stand_in(self, model: str | None, prompt: str) -> Agent:
@@ -181,10 +163,10 @@ async def converse(agent: Agent, case: Case, *, run: Run | None = None) -> Simul
 class _Player:
     """A model that plays the user: what the agent says is said to it, and what it answers is the user's."""
 
-    def __init__(self, user: SimulatedUser, agent: Agent, bill: _Bill) -> None:
+    def __init__(self, user: SimulatedUser, agent: Agent, simulation: Simulation) -> None:
         self.user = user
         self._agent = agent
-        self._bill = bill
+        self._simulation = simulation
 
     def remember(self, heard: str, said: str) -> None:
         """Have said a message that stands in the case."""
@@ -194,7 +176,7 @@ class _Player:
     async def say(self, heard: str) -> str | None:
         """What the user says to that; None if it is done."""
         result = await self._agent.run(heard)
-        self._bill.add(result)
+        self._simulation.charge(result)
         text = result.raise_for_error().text.strip()
         return None if STOP in text or not text else text
 
@@ -217,9 +199,9 @@ class _Script:
 class _Maker:
     """A model that makes up the results of tools; it sees one call after the other, and what it answered."""
 
-    def __init__(self, make: Callable[[str], Agent], bill: _Bill) -> None:
+    def __init__(self, make: Callable[[str], Agent], simulation: Simulation) -> None:
         self._make = make
-        self._bill = bill
+        self._simulation = simulation
         self._agent: Agent | None = None
         self._turn = asyncio.Lock()
         self.tools: dict[str, SimulatedTool] = {}
@@ -231,11 +213,11 @@ class _Maker:
                 self._agent = self._make(_TOOL.format(tools=about))
             call = encode({"tool": name, "arguments": arguments}).decode()
             result = await self._agent.run(call)
-            self._bill.add(result)
+            self._simulation.charge(result)
             try:
                 return result.raise_for_error().text
             except AgentError as error:
-                self._bill.failure = error
+                self._simulation.failure = error
                 raise ToolError(f"the model that stands in for {name} failed: {error}") from error
 
 

@@ -77,26 +77,21 @@ def interval(values: Sequence[float], draws: int | None = None, confidence: floa
     return wilson(middle * size, size, confidence)
 
 
-def bootstrap(
-    values: Sequence[float],
-    statistic: Callable[[Sequence[float]], float] = mean,
-    confidence: float = CONFIDENCE,
-    seed: int = _SEED,
-) -> Interval:
+def bootstrap(values: Sequence[float], statistic: Callable[[Sequence[float]], float] = mean) -> Interval:
     """The percentile bootstrap of a statistic, over cases; the mean of more than 300 is taken as normal."""
     if len(values) > _BOOTSTRAPPED and statistic is mean:
-        half = _quantile(confidence) * deviation(values) / sqrt(len(values))
+        half = _quantile(CONFIDENCE) * deviation(values) / sqrt(len(values))
         return mean(values) - half, mean(values) + half
     if not values:
         raise InvalidInput("there is nothing to draw from")
-    random, size = Random(seed), len(values)
+    random, size = Random(_SEED), len(values)
     figure = _quick_mean if statistic is mean else statistic
     drawn = sorted(figure(random.choices(values, k=size)) for _ in range(_RESAMPLES))
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     return percentile(drawn, tail), percentile(drawn, 1 - tail)
 
 
-def difference_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+def difference_interval(differences: Sequence[float]) -> Interval:
     """The interval of a mean difference of pass rates, one of each case.
 
     Bonett and Price's: two more cases that flipped, one in each direction, give it a width where nothing did.
@@ -104,7 +99,7 @@ def difference_interval(differences: Sequence[float], confidence: float = CONFID
     size = len(differences) + 2
     middle = fsum(differences) / size
     variance = (fsum([value * value for value in differences]) + 2) / size - middle * middle
-    half = _quantile(confidence) * sqrt(variance / size)
+    half = _quantile(CONFIDENCE) * sqrt(variance / size)
     return max(-1.0, middle - half), min(1.0, middle + half)
 
 
@@ -130,7 +125,7 @@ def mcnemar(broke: int, fixed: int) -> float:
     return min(1.0, 2 * tail / 2**flips)  # whole numbers: no rounding before the division
 
 
-def permutation(differences: Sequence[float], seed: int = _SEED) -> float:
+def permutation(differences: Sequence[float]) -> float:
     """How likely a mean difference this far from 0 is by chance, two-sided: each sign could be the other one.
 
     Exact for up to 24 cases that differ, and where all differ by the same amount (McNemar's test). For up to
@@ -147,7 +142,7 @@ def permutation(differences: Sequence[float], seed: int = _SEED) -> float:
         return _enumerated(moved, total)
     if len(moved) > _FLIPPED:
         return 2 * _NORMAL.cdf(-abs(fsum(moved)) / sqrt(fsum([value * value for value in moved])))
-    random, everything, size = Random(seed), fsum(moved), len(moved)
+    random, everything, size = Random(_SEED), fsum(moved), len(moved)
     signs = (random.randbytes(size).translate(_ODD) for _ in range(_FLIPS))
     reached = sum(abs(2 * sum(compress(moved, chosen)) - everything) >= total for chosen in signs)
     return (reached + 1) / (_FLIPS + 1)
@@ -191,13 +186,11 @@ def detectable(
     return high
 
 
-def detectable_mean(
-    differences: Sequence[float], confidence: float = CONFIDENCE, power: float = POWER
-) -> float | None:
+def detectable_mean(differences: Sequence[float]) -> float | None:
     """The smallest mean difference that a paired comparison of so many, that spread so, would notice."""
     if len(differences) < 2 or not (spread := deviation(differences)):
         return None
-    return (_quantile(confidence) + _NORMAL.inv_cdf(power)) * spread / sqrt(len(differences))
+    return (_quantile(CONFIDENCE) + _NORMAL.inv_cdf(POWER)) * spread / sqrt(len(differences))
 
 
 def _quantile(confidence: float) -> float:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from swink.errors import InvalidInput
 from swink.eval.compare import Comparison, compare_runs
 from swink.eval.comparisontable import percent
+from swink.eval.evalrun import SavedRun, read_run
 from swink.eval.result import RunSummary
-from swink.eval.savedrun import SavedRun, read_run
 from swink.eval.summary import summarise
 from swink.messages.modelspec import format_dollars
 from swink.system.oneline import strip_controls

@@ -140,12 +140,12 @@ def _with_safe_calls(message: LlmMessage) -> LlmMessage:
     """A message without thinking, whose calls have no secrets in their arguments."""
     if not isinstance(message, AssistantMessage):
         return message
-    content = [_safe_call(block) for block in message.content if not isinstance(block, Thinking)]
+    content = [
+        replace(block, arguments=redact_value(block.arguments)) if isinstance(block, ToolCall) else block
+        for block in message.content
+        if not isinstance(block, Thinking)
+    ]
     return replace(message, content=tuple(content))
-
-
-def _safe_call(block: Any) -> Any:
-    return replace(block, arguments=redact_value(block.arguments)) if isinstance(block, ToolCall) else block
 
 
 def _with_safe_text(item: Mapping[str, Any]) -> dict[str, Any]:

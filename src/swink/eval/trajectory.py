@@ -1,7 +1,7 @@
 """Trajectories: what an agent did in one attempt at a case, and the collector that makes it of events."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -91,11 +91,8 @@ class Collector(Policy):
     >>> collector.trajectory().response
     """
 
-    def __init__(
-        self, messages: tuple[Message, ...] = (), clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._clock = clock
-        self._began = clock()
+    def __init__(self, messages: tuple[Message, ...] = ()) -> None:
+        self._began = time.monotonic()
         self._given = messages
         self._messages: list[Message] = []
         self._calls: list[TakenCall] = []
@@ -203,7 +200,7 @@ class Collector(Policy):
         return usage, sum(known) if len(known) == len(costs) else None
 
     def _now(self) -> float:
-        return self._clock() - self._began
+        return time.monotonic() - self._began
 
 
 class _Running(Struct, frozen=True):

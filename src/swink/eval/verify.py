@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from swink.eval.evalrun import SUMMARY, read_summary
 from swink.eval.result import Manifest, RunSummary
 from swink.eval.resultfile import (
     MANIFEST,
@@ -22,7 +23,6 @@ from swink.eval.resultfile import (
     read_manifest,
     signature,
 )
-from swink.eval.savedrun import SUMMARY, read_summary
 from swink.eval.summary import summarise
 from swink.policies import chain
 from swink.policies.chain import Head

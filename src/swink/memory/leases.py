@@ -62,11 +62,11 @@ class LeasingBackend(Backend, Protocol):
 async def claimed(backend: Backend, id: str, seconds: float) -> AsyncGenerator[Session]:
     """A session that nobody else writes to inside the block."""
     lease = Lease(backend, id, seconds)
-    serial = Serial()  # what is cancelled is done all the same, and in this order: take, append, give back
+    serial = Serial()  # what is cancelled is done all the same, and in this order: claim, append, release
     try:
-        yield _ClaimedSession(lease, await serial.call(lease.take), serial)
+        yield _ClaimedSession(lease, await serial.call(lease.claim), serial)
     finally:
-        await serial.call(lease.end)
+        await serial.call(lease.release)
 
 
 @contextmanager
@@ -74,9 +74,9 @@ def claimed_sync(backend: Backend, id: str, seconds: float) -> Generator[SyncSes
     """A session that nobody else writes to inside the block."""
     lease = Lease(backend, id, seconds)
     try:
-        yield SyncSession(cast(Backend, lease), lease.take())
+        yield SyncSession(cast(Backend, lease), lease.claim())
     finally:
-        lease.end()
+        lease.release()
 
 
 class Lease:
@@ -92,7 +92,7 @@ class Lease:
         self._token: int | None = None
         self._ended = threading.Event()
 
-    def take(self) -> Stored:
+    def claim(self) -> Stored:
         """Claim the session, and keep the claim until the end."""
         holder = f"process {os.getpid()} on {socket.gethostname()} ({secrets.token_hex(4)})"
         self._token = self._backend.claim(self._id, holder, self._seconds)
@@ -102,7 +102,7 @@ class Lease:
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
         return self._backend.append(id, after, records, durable=durable, token=self._token)
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Give the session back, if it is still ours; a lease that cannot be given back runs out."""
         self._ended.set()
         if self._token is not None:

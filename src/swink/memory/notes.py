@@ -112,7 +112,8 @@ class Notes:
                 "SELECT id, text, tags, created FROM notes WHERE owner = ? ORDER BY created DESC, rowid DESC",
                 (owner,),
             ).fetchall()
-        return [Note(id, text, _tags_in(tags), created) for id, text, tags, created in rows]
+        tags_of = msgspec.json.Decoder(tuple[str, ...]).decode
+        return [Note(id, text, tags_of(tags), created) for id, text, tags, created in rows]
 
     def remove(self, owner: str, id: str) -> None:
         """Forget a note: its text, its tags and its vector."""
@@ -263,10 +264,6 @@ def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
             f"not remembered: a note has at most {_MOST_TAGS} tags of at most {_LONGEST_TAG} characters"
         )
     return found
-
-
-def _tags_in(data: str) -> tuple[str, ...]:
-    return msgspec.json.decode(data, type=tuple[str, ...])
 
 
 def _number(database: sqlite3.Connection, pragma: str) -> int:

@@ -150,7 +150,7 @@ class PostgresDatabase:
         setup = f"{begin}; SET LOCAL search_path TO {self._schema}; SET LOCAL lock_timeout TO '{BUSY}'"
         with self._slots:
             for is_last in (False, True):
-                connection = self._take()
+                connection = self._acquire()
                 try:
                     connection.execute(setup.encode())
                     result = work(_Connection(connection))
@@ -181,7 +181,7 @@ class PostgresDatabase:
         except psycopg.Error:
             connection.close()
 
-    def _take(self) -> "psycopg.Connection[Any]":
+    def _acquire(self) -> "psycopg.Connection[Any]":
         """A connection that is idle, or a new one; a server that was there before is waited for."""
         with suppress(IndexError):
             return self._idle.pop()

@@ -92,7 +92,7 @@ def found_in(
     for record in records:
         if isinstance(record, MessageSaved | CustomSaved) and _passes(record.message, query):
             words = words_of(searchable(record.message))
-            if all(_found(words, phrase) for phrase in phrases):
+            if all(any(True for _ in _places(words, phrase)) for phrase in phrases):
                 yield hit_of(meta.id, meta.title, record.number, record.message, phrases)
 
 
@@ -115,10 +115,6 @@ def _folded(word: str) -> str:
         return word.lower()
     parts = unicodedata.normalize("NFKD", word.casefold())
     return "".join([letter for letter in parts if not unicodedata.combining(letter)]) or word
-
-
-def _found(words: list[str], phrase: Phrase) -> bool:
-    return next(_places(words, phrase), None) is not None
 
 
 def _places(words: list[str], phrase: Phrase) -> Iterator[int]:

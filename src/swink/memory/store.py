@@ -137,15 +137,10 @@ class SyncStore:
         if found:
             shown = ", ".join(found[:3])
             raise InvalidInput(f"{part!r} is part of {len(found)} session ids; write more of one: {shown}")
-        near = get_close_matches(part, ids, 1, 0.3)
-        hint = (
-            f"; the nearest is {near[0]}"
-            if near
-            else f"; the newest is {ids[0]}"
-            if ids
-            else "; there are no sessions yet"
-        )
-        raise SessionNotFound(f"there is no session {part!r}{hint}")
+        hint = f"the newest is {ids[0]}" if ids else "there are no sessions yet"
+        for near in get_close_matches(part, ids, 1, 0.3):
+            hint = f"the nearest is {near}"
+        raise SessionNotFound(f"there is no session {part!r}; {hint}")
 
     def close(self) -> None:
         """Give back what the store holds."""

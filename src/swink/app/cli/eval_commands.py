@@ -70,10 +70,9 @@ def run_command(arguments: argparse.Namespace) -> int:
 @coded
 def report_command(arguments: argparse.Namespace) -> int:
     """Write the reports of a run anew, and show its table."""
-    from swink.eval.evalrun import open_run
+    from swink.eval.evalrun import open_run, read_summary
     from swink.eval.reports import console_table, write_reports
     from swink.eval.resultfile import BadResults
-    from swink.eval.savedrun import read_summary
 
     run = open_run(existing(arguments.directory))
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases

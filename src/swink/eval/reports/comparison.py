@@ -6,8 +6,7 @@ from statistics import fmean, median
 
 from msgspec import Struct
 
-from swink.eval.reports.figures import dollars, percent, points, seconds
-from swink.eval.reports.outcomes import CaseOutcome
+from swink.eval.reports.outcomes import CaseOutcome, dollars, percent, points, seconds
 from swink.events.transcript.blockkinds import counted
 
 

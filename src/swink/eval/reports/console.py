@@ -3,8 +3,7 @@
 import shutil
 from collections.abc import Callable, Sequence
 
-from swink.eval.reports.figures import dollars, percent, seconds
-from swink.eval.reports.outcomes import CaseOutcome, outcomes_of
+from swink.eval.reports.outcomes import CaseOutcome, dollars, outcomes_of, percent, seconds
 from swink.eval.result import CaseResult, RunSummary
 from swink.events.transcript.blockkinds import counted
 from swink.messages.jsondata import clean
@@ -29,7 +28,10 @@ def console_table(
     `columns` is the width, by default that of the terminal.
     """
     columns = columns or max(60, shutil.get_terminal_size().columns - 1)
-    paint = _paint if colour else _plain
+
+    def paint(text: str, style: str) -> str:
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour else text
+
     outcomes = outcomes_of(results)
     bad = [outcome for outcome in outcomes if outcome.state != "passed"]
     listed = outcomes if len(outcomes) <= _MOST else bad[:_MOST]
@@ -137,11 +139,3 @@ def _totals(summary: RunSummary, paint: _Paint) -> list[str]:
 def _chances(summary: RunSummary) -> list[str]:
     at = [f"pass@{k} {percent(value)}" for k, value in summary.pass_at_k.items()]
     return at + [f"pass^{k} {percent(value)}" for k, value in summary.pass_hat_k.items()]
-
-
-def _paint(text: str, style: str) -> str:
-    return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
-
-
-def _plain(text: str, style: str) -> str:
-    return text

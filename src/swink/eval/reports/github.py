@@ -33,7 +33,9 @@ def _annotation(outcome: CaseOutcome, root: Path) -> str:
     properties = {"title": title}
     if (place := outcome.place) is not None:
         properties = {"file": _relative(place.path, root), "line": str(place.line), **properties}
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    told = ",".join(
+        f"{name}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for name, value in properties.items()
+    )
     return f"::error {told}::{_data(chr(10).join(outcome.whys)[:_LONGEST])}"
 
 
@@ -46,7 +48,3 @@ def _relative(path: str, root: Path) -> str:
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.figures import dollars, percent, seconds
-from swink.eval.reports.outcomes import CaseOutcome
+from swink.eval.reports.outcomes import CaseOutcome, dollars, percent, seconds
 from swink.eval.reports.overview import paired_plot, plots_of
 from swink.eval.reports.pagedata import MOST_CASES, PageData, page_data
 from swink.eval.reports.plots import gauge, shares

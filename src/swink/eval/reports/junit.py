@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from swink.eval.reports.figures import dollars
-from swink.eval.reports.outcomes import CaseOutcome
+from swink.eval.reports.outcomes import CaseOutcome, dollars
 from swink.eval.result import Manifest, RunSummary
 from swink.messages.redact import redact_text
 

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.figures import dollars, percent, seconds
-from swink.eval.reports.outcomes import CaseOutcome
+from swink.eval.reports.outcomes import CaseOutcome, dollars, percent, seconds
 from swink.eval.result import Manifest, RunSummary
 from swink.memory.exports.facts import date_of
 from swink.memory.exports.markdown import fence

@@ -1,4 +1,4 @@
-"""Outcomes: what the attempts at one case came to."""
+"""Outcomes: what the attempts at one case came to, and figures written the same way in every report."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,6 +11,7 @@ from swink.eval.case import SourceLine
 from swink.eval.result import CaseResult
 from swink.eval.summary import State, cost_of, pass_rate_of, state_of
 from swink.messages.jsondata import clean
+from swink.messages.modelspec import format_dollars
 from swink.messages.redact import redact_text
 
 _LONGEST = 2_000
@@ -122,3 +123,33 @@ def whys_of(attempt: CaseResult) -> list[str]:
             why = f": {metric.why}" if metric.why else ""
             told.append(f"{metric.name} {metric.value:.2f} < {metric.threshold:.2f}{why}")
     return [redact_text(clean(line[: 2 * _LONGEST]))[:_LONGEST] for line in told or ["no metric applied"]]
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """0.923 as `92.3 %`; a whole is never written for what is a little less."""
+    shown = f"{100 * share:.{digits}f}"
+    if (share < 1 and float(shown) == 100) or (share > 0 and float(shown) == 0):
+        shown = f"{100 * share:.{digits + 2}f}"
+    return f"{shown.removesuffix('.' + '0' * digits)} %"
+
+
+def points(change: float) -> str:
+    """A change of a share, in percentage points."""
+    return f"{100 * change:+.1f} points"
+
+
+def dollars(cost: float | None) -> str:
+    """A cost in as many digits as it takes to see it."""
+    return "unknown" if cost is None else format_dollars(cost, exact=True)
+
+
+def seconds(duration: float) -> str:
+    """A duration in the unit that suits it."""
+    if duration < 1:
+        return f"{1000 * duration:.0f} ms"
+    if duration < 59.95:
+        return f"{duration:.1f} s"
+    minutes, left = divmod(round(duration), 60)
+    if minutes < 60:
+        return f"{minutes} min {left:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"

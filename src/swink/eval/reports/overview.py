@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.figures import dollars, seconds
-from swink.eval.reports.outcomes import CaseOutcome, score_of
+from swink.eval.reports.outcomes import CaseOutcome, dollars, score_of, seconds
 from swink.eval.reports.plots import Point, TagRate, floor_of, histogram, log_edges, rates, scatter
 from swink.eval.result import CaseResult, RunSummary
 from swink.eval.statistics import interval, percentile

@@ -49,7 +49,7 @@ def page_data(
     """The data of a run; its results are looked at one at a time."""
     shown = outcomes
     if len(outcomes) > MOST_CASES:
-        shown = sorted(outcomes, key=_is_passed)[:MOST_CASES]
+        shown = sorted(outcomes, key=lambda outcome: outcome.state == "passed")[:MOST_CASES]
     tags = _numbers(tag for outcome in shown for tag in outcome.tags)
     metrics = _numbers(clean(m.name) for o in shown for attempt in o.attempts for m in attempt.metrics)
     attempts = sum(len(outcome.attempts) for outcome in shown)
@@ -72,10 +72,6 @@ def page_data(
 def embedded(data: Any) -> str:
     """JSON that ends no script element and begins no comment, whatever is in it."""
     return msgspec.json.encode(data).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028")
-
-
-def _is_passed(outcome: CaseOutcome) -> bool:
-    return outcome.state == "passed"
 
 
 def _numbers(names: Iterator[str]) -> dict[str, int]:

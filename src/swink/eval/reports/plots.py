@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from swink.eval.reports.figures import percent
+from swink.eval.reports.outcomes import percent
 from swink.eval.statistics import Interval
 from swink.system.shorten import clip
 

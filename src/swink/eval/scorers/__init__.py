@@ -4,15 +4,15 @@ case + trajectory ──→ scorers that the case names, or that apply ──→
                           └─ judges, panels of models that give a verdict
 """
 
-from swink.eval.scorers.agreement import Agreement as Agreement
-from swink.eval.scorers.agreement import cohen_kappa as cohen_kappa
-from swink.eval.scorers.agreement import fleiss_kappa as fleiss_kappa
-from swink.eval.scorers.agreement import panel_agreement as panel_agreement
 from swink.eval.scorers.applying import score as score
+from swink.eval.scorers.calibration import Agreement as Agreement
 from swink.eval.scorers.calibration import Calibration as Calibration
 from swink.eval.scorers.calibration import Label as Label
 from swink.eval.scorers.calibration import calibrate as calibrate
+from swink.eval.scorers.calibration import cohen_kappa as cohen_kappa
+from swink.eval.scorers.calibration import fleiss_kappa as fleiss_kappa
 from swink.eval.scorers.calibration import load_labels as load_labels
+from swink.eval.scorers.calibration import panel_agreement as panel_agreement
 from swink.eval.scorers.footprint import budget as budget
 from swink.eval.scorers.footprint import environment_state as environment_state
 from swink.eval.scorers.judges import JudgeModel as JudgeModel

@@ -1,10 +1,11 @@
-"""Calibration: a scorer, and each of its judges, against what people said of the same attempts.
+"""Calibration: how far scorers and their judges agree with people, and judges with each other.
 
 {"case_id": "oslo", "metric": "helpfulness", "passed": true}
 {"case_id": "oslo", "repeat": 1, "metric": "helpfulness", "passed": false, "note": "says nothing of rain"}
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,6 @@ from msgspec import Struct
 
 from swink.errors import InvalidInput
 from swink.eval.result import CaseResult, Metric
-from swink.eval.scorers.agreement import cohen_kappa
 
 
 class Label(Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,3 +143,71 @@ def _best(rated: Sequence[tuple[float, bool]], threshold: float) -> float:
             best.append((mistakes, abs(threshold - following), following))
     own = sum((value >= threshold) != theirs for value, theirs in rated)
     return min([*best, (own, 0.0, threshold)])[2]
+
+
+class Agreement(Struct, frozen=True):
+    """How far the judges of a panel agree on which attempts pass."""
+
+    judges: int
+    attempts: int
+    observed: float
+    """The part of all pairs of verdicts on one attempt that are the same."""
+    kappa: float
+    """Beyond chance: 1 is full agreement, 0 what chance would give."""
+
+
+def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
+    """Agreement of two raters beyond chance; 1 if both said the same one thing throughout."""
+    if len(one) != len(other) or not one:
+        raise InvalidInput(
+            f"{len(one)} and {len(other)} ratings; pass two lists of the same things, not empty"
+        )
+    total = len(one)
+    observed = sum(a == b for a, b in zip(one, other, strict=True)) / total
+    first, second = Counter(one), Counter(other)
+    expected = sum(first[category] * second[category] for category in first) / total**2
+    return _beyond_chance(observed, expected)
+
+
+def fleiss_kappa(ratings: Sequence[Sequence[Hashable]]) -> float:
+    """Agreement of several raters beyond chance: for each thing that was rated, what each of them said."""
+    observed, expected = _fleiss(ratings)
+    return _beyond_chance(observed, expected)
+
+
+def panel_agreement(results: Sequence[CaseResult], metric: str) -> Agreement | None:
+    """How far the judges of a metric agree over a run; None if no attempt has two verdicts or more.
+
+    Only attempts with the full number of judges count.
+    """
+    rated = [
+        [verdict.value >= found.threshold for verdict in found.verdicts]
+        for result in results
+        for found in result.metrics
+        if found.name == metric and len(found.verdicts) > 1
+    ]
+    if not rated:
+        return None
+    judges = max(map(len, rated))
+    rated = [row for row in rated if len(row) == judges]
+    observed, expected = _fleiss(rated)
+    return Agreement(judges, len(rated), observed, _beyond_chance(observed, expected))
+
+
+def _fleiss(ratings: Sequence[Sequence[Hashable]]) -> tuple[float, float]:
+    """The pairs of ratings that agree, and those that chance would have agree."""
+    raters = len(ratings[0]) if ratings else 0
+    if raters < 2 or any(len(row) != raters for row in ratings):
+        raise InvalidInput("pass for each thing the ratings of the same number of raters, at least two")
+    total: Counter[Hashable] = Counter()
+    agreeing = 0.0
+    for row in ratings:
+        counts = Counter(row)
+        total += counts
+        agreeing += sum(count * (count - 1) for count in counts.values()) / (raters * (raters - 1))
+    everything = raters * len(ratings)
+    return agreeing / len(ratings), sum((count / everything) ** 2 for count in total.values())
+
+
+def _beyond_chance(observed: float, expected: float) -> float:
+    return 1.0 if expected >= 1.0 else (observed - expected) / (1.0 - expected)

@@ -96,12 +96,12 @@ async def code(
     return Score(float(done.passed), done.why)
 
 
-def extract_code(text: str, language: str = "python") -> str:
-    """The code in a reply: its longest fenced block in the language, or in none; without fences, all."""
+def extract_code(text: str) -> str:
+    """The code in a reply: its longest fenced block of Python, or of no language; without fences, all."""
     blocks = fenced_blocks(text)
     if not blocks:
         return "" if "```" in text else text
-    named = [body for name, body in blocks if name in (language, language[:2], f"{language}3")]
+    named = [body for name, body in blocks if name in ("python", "py", "python3")]
     return max(named or [body for name, body in blocks if not name], key=len, default="")
 
 

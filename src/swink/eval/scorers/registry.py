@@ -119,12 +119,10 @@ def find_scorer(name: str, directory: str | Path | None = None) -> Scorer:
     raise MisuseError(f"no scorer {name!r}; {hint} (or write package.module:function)")
 
 
-def problem_of(
-    name: str, options: Mapping[str, Any] | None = None, directory: str | Path | None = None
-) -> str | None:
+def problem_of(name: str, options: Mapping[str, Any] | None = None) -> str | None:
     """What is wrong with a scorer's name, and with its options if they are given; None if it can be used."""
     try:
-        found = find_scorer(name, directory)
+        found = find_scorer(name)
     except MisuseError as error:
         return str(error)
     if options is None:

@@ -310,14 +310,12 @@ def lasting(blocks: Iterable[Block]) -> list[Block]:
             case NoticeBlock() if block.is_passing or isinstance(block.notice, Compacted):
                 pass  # a session has those compactions that lasted, where it was told of them
             case ToolBlock():
-                kept.append(_without_watching(block))
+                kept.append(
+                    replace(block, ran_with=None, output="", progress=None, started=None, duration=None)
+                )
             case _:
                 kept.append(block)
     return kept
-
-
-def _without_watching(block: ToolBlock) -> ToolBlock:
-    return replace(block, ran_with=None, output="", progress=None, started=None, duration=None)
 
 
 def counted(number: int, what: str) -> str:

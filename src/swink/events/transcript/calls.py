@@ -1,14 +1,17 @@
 """Calls: the tool calls of a reply, from the question whether they may run to their results."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from swink.events import AgentEvent, NestedEvent, ToolExecutionStart, ToolExecutionUpdate
+from swink.events import NestedEvent, ToolExecutionStart, ToolExecutionUpdate
 from swink.events.transcript.blockkinds import ToolBlock, ToolState
 from swink.events.transcript.blocklist import BlockList
 from swink.messages import ToolResult, ToolResultMessage
+
+if TYPE_CHECKING:
+    from swink.events.transcript.folding import Transcript
 
 _OUTPUT = 20_000
 """Characters of a running tool's output that are kept, the last ones."""
@@ -20,20 +23,15 @@ _ENDINGS: tuple[tuple[str, ToolState], ...] = (
 """How the results of calls begin that never ran, or not to their end."""
 
 
-class _Taker(Protocol):
-    def take(self, event: AgentEvent) -> None: ...
-
-
-T = TypeVar("T", bound=_Taker)
-
-
-class Calls(Generic[T]):
+class Calls:
     """The calls of the last reply among the blocks of a transcript, and the agents that they run."""
 
-    def __init__(self, blocks: BlockList, clock: Callable[[], float], transcript: Callable[[], T]) -> None:
+    def __init__(
+        self, blocks: BlockList, clock: Callable[[], float], transcript: "Callable[[], Transcript]"
+    ) -> None:
         self.places: dict[str, int] = {}
         """Where the block of each is, by the id of the call."""
-        self.inside: dict[str, dict[str, T]] = {}
+        self.inside: dict[str, dict[str, Transcript]] = {}
         """For the block of each the transcripts of the agents that it runs, by their names."""
         self._blocks = blocks
         self._clock = clock

@@ -118,7 +118,7 @@ def _sources(citations: Iterable[Citation]) -> str:
     """Where a text comes from, as Markdown to stand below it."""
     named = {cited.url or cited.title or "": cited for cited in reversed(list(citations))}
     lines = [
-        f"- [{_one_line(cited.title or url)}]({_UNSAFE.sub(_escaped, url)})"
+        f"- [{_one_line(cited.title or url)}]({_UNSAFE.sub(lambda found: quote(found[0], safe=''), url)})"
         if cited.url and url.startswith(("https://", "http://"))
         else f"- {_one_line(cited.title or url)}"
         for url, cited in reversed(named.items())
@@ -129,10 +129,6 @@ def _sources(citations: Iterable[Citation]) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.translate(_MARKS).split())
-
-
-def _escaped(character: re.Match[str]) -> str:
-    return quote(character[0], safe="")
 
 
 def _model_of(reply: AssistantMessage) -> str:

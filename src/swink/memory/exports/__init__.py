@@ -56,16 +56,16 @@ def export(
     meta, records = _parts(session)
     meta = clean_meta(meta)
     if format == "json":
-        return write_document(meta, map(clean_record, told(records, progress, 0, 100)))
-    clean = [clean_record(record) for record in told(records, progress, 0, 50)]
+        return write_document(meta, map(clean_record, with_progress(records, progress, 0, 100)))
+    clean = [clean_record(record) for record in with_progress(records, progress, 0, 50)]
     transcript = Transcript.of(clean)
-    blocks = told(transcript.blocks, progress, 50, 100)
+    blocks = with_progress(transcript.blocks, progress, 50, 100)
     prompts = [record.text for record in clean if isinstance(record, PromptChange)]
     facts = facts_of(meta, transcript.totals, transcript.blocks, prompts[-1] if prompts else "")
     return "".join((write_markdown if format == "md" else write_page)(facts, blocks))
 
 
-def told(items: Sequence[T], progress: Progress | None, start: int, end: int) -> Iterator[T]:
+def with_progress(items: Sequence[T], progress: Progress | None, start: int, end: int) -> Iterator[T]:
     """The items, and from time to time how many of a hundred parts of the work are done."""
     step = max(1, len(items) // 50)
     for index, item in enumerate(items):

@@ -18,20 +18,14 @@ _LAST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 """A time after it is none, and has no date."""
 
 
-class Prompt(Struct, frozen=True):
-    """A prompt in the table of contents."""
-
-    number: int
-    title: str
-
-
 class Facts(Struct, frozen=True):
     """What an exported page says about its conversation."""
 
     title: str
     date: str
     model: str
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[str, ...]
+    """The title of each."""
     tokens: int
     cost: str
     system_prompt: str
@@ -39,10 +33,9 @@ class Facts(Struct, frozen=True):
 
 def facts_of(meta: SessionMeta, totals: Totals, blocks: Sequence[Block], system_prompt: str) -> Facts:
     """The facts of a conversation."""
-    asked = [block.text for block in blocks if isinstance(block, PromptBlock)]
-    titles = [Prompt(number, title_of(text) or "(no text)") for number, text in enumerate(asked, 1)]
+    titles = [title_of(block.text) or "(no text)" for block in blocks if isinstance(block, PromptBlock)]
     return Facts(
-        meta.title or (titles[0].title if titles else "Conversation"),
+        meta.title or (titles[0] if titles else "Conversation"),
         date_of(meta.created),
         ", ".join(_models(blocks)) or meta.model or "",
         tuple(titles),

@@ -35,8 +35,8 @@ def write_markdown(facts: Facts, blocks: Iterable[Block]) -> Iterator[str]:
     figures += [counted(facts.tokens, "token") if facts.tokens else "", facts.cost]
     yield " · ".join(_plain(figure) for figure in figures if figure) + "\n\n"
     if len(facts.prompts) >= _LONG:
-        for prompt in facts.prompts:
-            yield f"{prompt.number}. [{_plain(prompt.title)}](#prompt-{prompt.number})\n"
+        for number, title in enumerate(facts.prompts, 1):
+            yield f"{number}. [{_plain(title)}](#prompt-{number})\n"
         yield "\n"
     if facts.system_prompt:
         yield _folded("System prompt", fence(facts.system_prompt, "text"))

@@ -98,8 +98,8 @@ def _header(facts: Facts, title: str) -> Iterator[str]:
     yield "</header>\n"
     if count >= _LONG:
         links = [
-            f'<li><a href="#prompt-{prompt.number}">{html.escape(prompt.title)}</a></li>'
-            for prompt in facts.prompts
+            f'<li><a href="#prompt-{number}">{html.escape(title)}</a></li>'
+            for number, title in enumerate(facts.prompts, 1)
         ]
         summary = f"<summary>{count:,} prompts</summary>"
         yield f'<nav aria-label="Prompts"><details>{summary}<ol>{"".join(links)}</ol></details></nav>\n'

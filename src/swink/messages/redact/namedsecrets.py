@@ -6,7 +6,7 @@ goes from one name to the next and reads a bounded way to the right, so that it 
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 Span = tuple[int, int]
@@ -287,17 +287,9 @@ def _trim(value: str) -> str:
     return value.rstrip(",.)]}:")
 
 
-def _is_session(match: re.Match[str]) -> bool:
-    return is_random(match["value"])
-
-
-def _is_pass(match: re.Match[str]) -> bool:
-    return not is_placeholder(match["value"]) and not match["value"].isdigit()
-
-
-_PLACES = (
-    (("pass",), _PASS, _is_pass),
-    (("cookie",), _COOKIE, _is_session),
+_PLACES: tuple[tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str]], bool]], ...] = (
+    (("pass",), _PASS, lambda match: not is_placeholder(match["value"]) and not match["value"].isdigit()),
+    (("cookie",), _COOKIE, lambda match: is_random(match["value"])),
     (("bearer", "basic"), _SCHEME, _is_credential),
     (("://",), _ADDRESS, _is_login),
     (("-u ",), _LOGIN, _is_user_login),
