@@ -59,7 +59,6 @@ class Logins:
         return await in_thread(self.read_now)
 
     def read_now(self) -> Login:
-        """The same, blocking."""
         text = stored_key(self._name)
         try:
             return Login() if text is None else msgspec.json.decode(text, type=Login)
@@ -67,7 +66,6 @@ class Logins:
             return Login()
 
     async def write(self, login: Login) -> None:
-        """Keep it."""
         await in_thread(store_key, self._name, msgspec.json.encode(login).decode())
 
     def exists(self) -> bool:

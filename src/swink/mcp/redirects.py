@@ -88,7 +88,6 @@ class Listener:
         self._state = state
 
     async def redirect(self) -> Redirect:
-        """What came back."""
         return await self._found
 
     async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

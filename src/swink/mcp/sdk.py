@@ -54,7 +54,6 @@ class Sdk:
         )
 
     def http(self, connect_timeout: float, read_timeout: float | None, headers: dict[str, str]) -> Any:
-        """An HTTP client."""
         limits = self.httpx.Timeout(connect_timeout, read=read_timeout)
         return self.httpx.AsyncClient(headers=headers, timeout=limits, verify=self._certificates)
 

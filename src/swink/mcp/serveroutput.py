@@ -76,7 +76,6 @@ class Stderr:
 
     @property
     def last_lines(self) -> str:
-        """The last lines, redacted."""
         self._thread.join(0.2)
         return "\n".join(self._lines)[-2_000:]
 

@@ -7,15 +7,7 @@ from typing import Any
 
 import msgspec
 
-from swink.messages import (
-    AssistantMessage,
-    LlmMessage,
-    Text,
-    ToolCall,
-    ToolResultMessage,
-    Usage,
-    UserMessage,
-)
+from swink.messages import AssistantMessage, LlmMessage, Text, ToolCall, ToolResultMessage, Usage, UserMessage
 from swink.serve.wire import (
     Refused,
     ServedRequest,

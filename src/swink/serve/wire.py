@@ -61,7 +61,7 @@ def text_block(part: Any, where: str) -> Text:
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
-    """One server-sent event."""
+    """A server-sent event, with its name if the protocol has names."""
     head = f"event: {event}\n".encode() if event else b""
     return head + b"data: " + (data if isinstance(data, bytes) else msgspec.json.encode(data)) + b"\n\n"
 

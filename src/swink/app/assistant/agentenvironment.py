@@ -56,10 +56,7 @@ class AgentEnvironment:
     """
 
     def __init__(
-        self,
-        directory: str | Path,
-        trust: Trust | None = None,
-        settings: UserSettings | None = None,
+        self, directory: str | Path, trust: Trust | None = None, settings: UserSettings | None = None
     ) -> None:
         self.directory = Path(os.path.realpath(directory))
         self._writable = mark_writable(self.directory)

@@ -88,7 +88,9 @@ class Brought(Struct, frozen=True):
     def digests(self) -> dict[str, str]:
         """What to remember of it: a digest for each file and each server."""
         return {name: piece.digest for name, piece in self.pieces.items()} | {
-            f"{SERVERS}: {_key(name)}": _digest(json.dumps(fields, sort_keys=True).encode())
+            f"{SERVERS}: {_key(name)}": hashlib.sha256(
+                json.dumps(fields, sort_keys=True).encode()
+            ).hexdigest()
             for name, fields in self.servers.items()
         }
 
@@ -274,10 +276,6 @@ def _servers(data: bytes) -> dict[str, Any]:
                 return {}
     except ValueError:
         return {}
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _key(name: str) -> str:

@@ -88,12 +88,7 @@ def _add_run(commands: Any) -> None:
 
 
 def _add_chat(commands: Any) -> None:
-    chat = command(
-        commands,
-        "chat",
-        "chat:chat",
-        "talk in the terminal (what swink does without a command)",
-    )
+    chat = command(commands, "chat", "chat:chat", "talk in the terminal (what swink does without a command)")
     _add_conversation(chat)
     which = chat.add_mutually_exclusive_group()
     which.add_argument(
@@ -109,7 +104,9 @@ def _add_chat(commands: Any) -> None:
         metavar="ID",
         help="go on with a session, by any unique part of its id; without an ID choose from a list",
     )
-    flag(which, "--no-session", "save nothing (save = false in config.toml: never)")
+    which.add_argument(
+        "--no-session", action="store_true", help="save nothing (save = false in config.toml: never)"
+    )
     flag(chat, "--plain", "chat line by line, without the screen")
     flag(chat, "--plan", "begin in plan mode: only tools that change nothing")
 

@@ -80,10 +80,11 @@ def _described(action: argparse.Action, parser: CommandParser) -> str:
 
 
 def _bash(commands: Sequence[CommandWords]) -> str:
-    cases = [
-        f"{_quoted(' '.join(command.path))}) words={_quoted(' '.join(_everything(command)))} ;;"
-        for command in commands
-    ]
+    cases: list[str] = []
+    for command in commands:
+        names = [name for option in command.options for name in option.names]
+        words = " ".join([*(word for word, _ in command.words), *names])
+        cases.append(f"{_quoted(' '.join(command.path))}) words={_quoted(words)} ;;")
     values = [
         f"{_quoted(place)}) words={_quoted(' '.join(found))}; takes=1 ;;"
         for place, found in _option_values(commands)
@@ -122,11 +123,6 @@ def _fish(commands: Sequence[CommandWords]) -> str:
             value += f" -a {_quoted(' '.join(option.values))}" if option.values else ""
             lines.append(f"complete -c swink -n {here} {spelled}{value}{_fish_description(option.help)}")
     return _FISH.format(known=_known(commands, " "), lines="\n".join(lines))
-
-
-def _everything(command: CommandWords) -> Iterator[str]:
-    yield from (word for word, _ in command.words)
-    yield from (name for option in command.options for name in option.names)
 
 
 def _option_values(commands: Sequence[CommandWords]) -> Iterator[tuple[str, tuple[str, ...]]]:

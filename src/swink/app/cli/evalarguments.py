@@ -48,11 +48,7 @@ def _add_run(actions: Any) -> None:
         "--rate-limit", metavar="N", type=amount, help="at most so many requests a minute, of all attempts"
     )
     run.add_argument(
-        "--judge",
-        metavar="MODEL",
-        action="append",
-        default=[],
-        help="a model that judges (several: a panel)",
+        "--judge", metavar="MODEL", action="append", default=[], help="a model that judges (several: a panel)"
     )
     flag(run, "--cache", "take the results of equal attempts from earlier runs")
     tape = run.add_mutually_exclusive_group()

@@ -21,6 +21,8 @@ from swink.system.threads import run_to_end
 
 _MODEL_KEY = "SWINK_SERVE_KEY"
 _TOKENS = "SWINK_PROXY_TOKENS"
+_KEYLESS = ("ollama", "bedrock", "azure", "azure-responses", "vertex")
+"""Providers that may work without a key."""
 
 
 def serve_model_command(arguments: argparse.Namespace) -> int:
@@ -155,18 +157,7 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
     for name in sorted(wanted):
         if not catalog.has_provider(name):
             raise MisuseError(f"a token may use {name}:…, but: {unknown_provider(name)}")
-        if (
-            name in ACCOUNTS
-            and name not in ready
-            and name
-            not in (
-                "ollama",
-                "bedrock",
-                "azure",
-                "azure-responses",
-                "vertex",
-            )
-        ):
+        if name in ACCOUNTS and name not in ready and name not in _KEYLESS:
             raise MisuseError(
                 f"a token may use {name}:…, but there is no key for it; "
                 f"store one with: swink keys set {ACCOUNTS[name].key_name}"

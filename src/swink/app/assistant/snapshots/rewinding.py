@@ -51,9 +51,9 @@ def plan(vault: Vault, root: str, changes: Sequence[FilesChanged]) -> list[FileC
             for found in vault.compare(change.before, change.after):
                 touched.setdefault(found.path, []).append((found, change.certain))
     with vault.holding():
-        survey = DirectoryScan(root, FileHashes(), vault.put)
-        survey.look(touched)
-    present = survey.tree
+        scan = DirectoryScan(root, FileHashes(), vault.put)
+        scan.look(touched)
+    present = scan.tree
     planned = [_planned(path, history, present.get(path)) for path, history in sorted(touched.items())]
     return [change for change in planned if change.now != change.then]
 

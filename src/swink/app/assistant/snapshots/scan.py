@@ -1,4 +1,4 @@
-"""Survey: what is in a directory now, with the content of its files where that is not known yet.
+"""Scan: what is in a directory now, with the content of its files where that is not known yet.
 
 A file is read again only if its size, times or number changed: an unchanged tree costs one `lstat` a file.
 """
@@ -57,7 +57,8 @@ class DirectoryScan:
         self._limits = limits
         self._known = known.files
         self._keep = keep
-        self._seen: dict[str, tuple[Signature, str]] = {}
+        self.seen: dict[str, tuple[Signature, str]] = {}
+        """The hashes of the files that were looked at."""
         self._new = 0
         self._started = time.time_ns()
         self._until = time.monotonic() + MOST_SECONDS
@@ -92,11 +93,6 @@ class DirectoryScan:
             finally:
                 os.close(directory)
             self._add_parents(parent)
-
-    @property
-    def known(self) -> dict[str, tuple[Signature, str]]:
-        """What is known of the files that were seen."""
-        return self._seen
 
     def _add_parents(self, path: str) -> None:
         while path and path not in self.tree:
@@ -175,7 +171,7 @@ class DirectoryScan:
         signature = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
         known = self._known.get(path)
         if known is not None and known[0] == signature:
-            self._seen[path] = known
+            self.seen[path] = known
             return FileEntry("file", mode, known[1])
         unsaved = FileEntry("unsaved", mode, f"{found.st_size} {found.st_mtime_ns}")
         if found.st_size > self._limits.largest or self._new + found.st_size > self._limits.new:
@@ -192,7 +188,7 @@ class DirectoryScan:
         hash = self._keep(data)
         self._new += len(data)
         if self._started - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
-            self._seen[path] = signature, hash
+            self.seen[path] = signature, hash
         return FileEntry("file", mode, hash)
 
 
@@ -214,22 +210,22 @@ def take_snapshot(
         if known.generation != vault.generation:
             known.files.clear()
             known.generation, known.last = vault.generation, None
-        survey = DirectoryScan(root, known, vault.put, limits)
+        scan = DirectoryScan(root, known, vault.put, limits)
         complete = whole if before is None else before.complete
         if complete:
             try:
-                survey.walk(before, None if before is None else _rules_of(vault, before))
+                scan.walk(before, None if before is None else _rules_of(vault, before))
             except TooMuch:
                 complete = before is not None
-                survey = DirectoryScan(root, known, vault.put, limits)
-                survey.look(() if before is None else before.tree, before)
+                scan = DirectoryScan(root, known, vault.put, limits)
+                scan.look(() if before is None else before.tree, before)
         else:
-            survey.look(() if before is None else before.tree, before)
-        survey.look([path for path in named if path not in survey.tree], before)
-        known.files.update(survey.known)
+            scan.look(() if before is None else before.tree, before)
+        scan.look([path for path in named if path not in scan.tree], before)
+        known.files.update(scan.seen)
         last = known.last
-        if last is None or last.complete != complete or last.tree != survey.tree:
-            known.last = last = vault.save(survey.tree, complete=complete)
+        if last is None or last.complete != complete or last.tree != scan.tree:
+            known.last = last = vault.save(scan.tree, complete=complete)
         return last
 
 
