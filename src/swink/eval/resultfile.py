@@ -116,7 +116,7 @@ class ResultFile:
         )
         self._file = os.fdopen(descriptor, "a+b")
         try:
-            filelock.take(descriptor, 0.0, str(self.path))
+            filelock.take_lock(descriptor, 0.0, str(self.path))
             if not resume and os.fstat(descriptor).st_size:
                 raise OtherRun(f"{directory} has results already: resume that run, or name another directory")
             self.entries, self.problems, self.head, end = _scan(self._file, self.path)

@@ -22,7 +22,7 @@ from swink.memory.searching import hit_of, phrases_of, search_all
 from swink.memory.store import Store
 from swink.messages.checks import check_type
 from swink.messages.records import Record
-from swink.system.filelock import free, take
+from swink.system.filelock import free_lock, take_lock
 from swink.system.places import NoHome, data_dir, expand
 
 log = logging.getLogger("swink.memory")
@@ -289,7 +289,7 @@ class _Held:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            free(self.descriptor)
+            free_lock(self.descriptor)
         finally:
             os.close(self.descriptor)
         if isinstance(error, OSError):
@@ -299,7 +299,7 @@ class _Held:
         descriptor = os.open(self._path, self._flags)
         is_there = False
         try:
-            take(descriptor, LOCKED_FOR)
+            take_lock(descriptor, LOCKED_FOR)
             here, there = os.fstat(descriptor), os.stat(self._path)
             is_there = here.st_ino == there.st_ino and here.st_dev == there.st_dev
         finally:

@@ -18,15 +18,15 @@ def locked(
 
     Raises TimeoutError after `within` seconds. `waiting` is called before each pause, and may raise.
     """
-    take(file.fileno(), within, file.name, waiting)
+    take_lock(file.fileno(), within, file.name, waiting)
     try:
         yield
     finally:
         file.flush()
-        free(file.fileno())
+        free_lock(file.fileno())
 
 
-def take(
+def take_lock(
     descriptor: int,
     within: float | None = None,
     name: str = "the file",
@@ -81,7 +81,7 @@ if sys.platform == "win32":
             return False
         return True
 
-    def free(descriptor: int) -> None:
+    def free_lock(descriptor: int) -> None:
         """Free the lock of an open file."""
         os.lseek(descriptor, _POSITION, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
@@ -96,6 +96,6 @@ else:
             return False
         return True
 
-    def free(descriptor: int) -> None:
+    def free_lock(descriptor: int) -> None:
         """Free the lock of an open file."""
         fcntl.flock(descriptor, fcntl.LOCK_UN)

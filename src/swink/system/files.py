@@ -15,6 +15,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
+_OPTIONAL = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # not every system has each
+READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in _OPTIONAL)
+"""Flags to open a file that others may have put there: no link is followed, no pipe is waited for."""
+
 _ENDING = ".part"
 
 

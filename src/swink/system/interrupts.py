@@ -35,7 +35,7 @@ class Interruption:
         return 128 + (self.signal or signal.SIGINT)
 
     def receive(self, number: int, frame: FrameType | None = None) -> None:
-        """Take a signal."""
+        """Note the first signal and stop; a later one ends the process at once."""
         now = time.monotonic()
         if self.signal is None:
             self.signal, self._since = number, now
@@ -49,7 +49,7 @@ def interruptible(stop: Callable[[], object]) -> Generator[Interruption, None, N
     """While the block runs, in the event loop of the main thread, a signal calls `stop` there.
 
     The handlers are Python's own and not the loop's, so that the second signal is heard even while the
-    loop is busy, or waits for somebody to read its output.
+    loop is busy, or waits for a reader of its output.
     """
     loop = asyncio.get_running_loop()
     interruption = Interruption(lambda: loop.call_soon_threadsafe(stop))

@@ -1,8 +1,8 @@
 """Targets: what a path led to when a call was judged, kept until the call runs.
 
-look(path)                          links resolved, and what is there     whoever judges a call
-remember(run, call_id, path, …)     what was judged may run               whoever allows it
-take(call_id, path)                 it is this, or the call is refused    the tool
+look(path)                          links resolved, and what is there     the judge of a call
+remember(run, call_id, path, …)     what was judged may run               the judge
+take_targets(call_id, path)         it is this, or the call is refused    the tool
 """
 
 import os
@@ -68,8 +68,8 @@ def remember(run: object | None, call_id: str, path: str, target: Target) -> Non
             _judged.setdefault(run, {}).setdefault((call_id, path), []).append(target)
 
 
-def take(call_id: str, path: str) -> list[Target]:
-    """What a call was judged by, the last judge last, once; empty if nobody judged it."""
+def take_targets(call_id: str, path: str) -> list[Target]:
+    """What a call was judged by, the last judge last, once; empty if it was not judged."""
     with _guard:
         for calls in list(_judged.values()):
             if (call_id, path) in calls:

@@ -65,7 +65,7 @@ def coding_tools(
     commands. `net` names the domains that commands may reach at the level workspace+net, all by default;
     `approve_domain` is asked about others. `fetch_from` are networks that fetch_url and such commands may
     reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
-    agent does something else; whoever gives it closes it.
+    agent does something else; the caller closes it.
     """
     workspace = Workspace(root, hidden, readable=readable)
     box = Sandbox(

@@ -46,7 +46,6 @@ class Job:
 
     @property
     def state(self) -> Literal["running", "ended"]:
-        """Whether it still runs."""
         return "running" if self.ended is None else "ended"
 
     def take(self, data: bytes) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from swink.system.files import READ
+
 SAMPLE = 1 << 16
 """Bytes of a file that are looked at for a private key or a token."""
 
@@ -162,11 +164,6 @@ class Readable:
             path[:at] in self._names for at, char in enumerate(path) if char == "/"
         )
 
-    @property
-    def is_everything(self) -> bool:
-        """Whether the workspace itself was named."""
-        return self._all
-
 
 def explain_refusal(path: str) -> str:
     """What a refusal says about a file that holds credentials."""
@@ -177,13 +174,7 @@ def explain_refusal(path: str) -> str:
 
 
 def _head(name: str, fd: int | None) -> bytes:
-    flags = (
-        os.O_RDONLY
-        | getattr(os, "O_NOFOLLOW", 0)
-        | getattr(os, "O_NONBLOCK", 0)
-        | getattr(os, "O_CLOEXEC", 0)
-    )
-    opened = os.open(name, flags, dir_fd=fd)
+    opened = os.open(name, READ, dir_fd=fd)
     try:
         return os.read(opened, SAMPLE)
     finally:

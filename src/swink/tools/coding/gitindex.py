@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from swink.system.files import READ
 from swink.tools.coding.credentials import suspect
 from swink.tools.coding.shellcontext import ShellContext
 
@@ -71,7 +72,7 @@ def has_submodules(data: bytes) -> bool:
 
 def read_whole(path: str, most: int) -> bytes:
     """A whole regular file; ValueError if it is something else or too large."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC)
+    fd = os.open(path, READ)
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_size > most:

@@ -15,6 +15,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from swink.system.files import READ
+
 Kind = Literal["commit", "tree", "blob", "tag"]
 
 MAX_OBJECTS = 400
@@ -270,10 +272,7 @@ def _read(file: io.FileIO, at: int, size: int) -> bytes:
 
 
 def _open(path: str) -> io.FileIO:
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-    for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC"):
-        flags |= getattr(os, name, 0)
-    file = io.FileIO(os.open(path, flags))
+    file = io.FileIO(os.open(path, READ))
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()

@@ -1,10 +1,10 @@
 """Files and folders that other programs obey: the one list for commands, modes, suggested rules and previews.
 
-A name is listed if a program acts on its content without being asked to run it: when somebody opens or enters
+A name is listed if a program acts on its content without being asked to run it: when a person opens or enters
 the folder, commits or checks out, starts an editor, a shell, a debugger or a coding agent in it, or logs in.
 Files of a home are listed at every depth too, because repositories of dotfiles are linked into homes.
 
-Not listed, because nothing acts on them until somebody runs them: source, build files, tests, environments of
+Not listed, because nothing acts on them until they are run: source, build files, tests, environments of
 packages. `.gitattributes` names only filters that git's configuration defines, workflows of a forge run there
 and after a push, and instructions (AGENTS.md) are text for a model whose calls have approvals of their own.
 """

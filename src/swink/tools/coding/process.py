@@ -127,7 +127,6 @@ class HeadAndTail:
         self.size = 0
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes."""
         self.size += len(data)
         if room := self._half - len(self._head):
             self._head += data[:room]

@@ -32,7 +32,7 @@ MAX_IMAGE = 5 << 20
 
 
 def read_tools(workspace: Workspace) -> list[Tool]:
-    """read_file for a workspace."""
+    """read_file for a workspace: text with line numbers, images as images."""
 
     @tool(idempotent=True, read_only=True)
     def read_file(

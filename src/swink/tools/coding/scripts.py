@@ -44,7 +44,6 @@ _KEYS = {"name", "description", "command", "parameters_schema", "timeout", "requ
 _SLOT = re.compile(r"\{(\w+)\}")
 _EMPTY: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
-
 NO_SCRIPT = (OSError, InvalidTool, ToolError, UnicodeDecodeError, tomllib.TOMLDecodeError)
 """What loading a script tool may raise."""
 
@@ -154,7 +153,7 @@ def script_tools(
 def load_script_tool(path: Path, sandbox: Sandbox) -> Tool:
     """One tool from its file; raises `InvalidTool` with what is wrong in it."""
     if not path.is_file():
-        raise InvalidTool("it is no regular file")  # to read a pipe would wait for somebody who writes to it
+        raise InvalidTool("it is no regular file")  # to read a pipe would wait for a writer
     return make_script_tool(path, path.read_text("utf-8"), sandbox)
 
 
@@ -183,34 +182,24 @@ def make_script_tool(
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         if before is not None:
             await in_thread(before)
-        words = [
-            _program(argv[0], path.parent),
-            *(word for item in argv[1:] for word in _fill(item, arguments)),
-        ]
+        given = (word for item in argv[1:] for word in _fill(item, arguments))
+        words = [_program(argv[0], path.parent), *given]
         environment = {f"ARG_{_name_variable(name)}": _to_text(value) for name, value in arguments.items()}
         limits = Limits(wall=float(timeout))
-        return (
-            await run_command(sandbox, words, str(sandbox.root), limits, ctx, environment=environment)
-        ).result()
+        root = str(sandbox.root)
+        return (await run_command(sandbox, words, root, limits, ctx, environment=environment)).result()
 
     asks = data.get("requires_approval", True)
     if not isinstance(asks, bool):
         raise InvalidTool("requires_approval must be true or false")
-    if asks:
-        return Tool.raw(data.get("name", path.stem), description, schema, execute, requires_approval=True)
 
     def can_be_written(arguments: dict[str, Any]) -> bool:
         # Checked at every call: no file that commands can write, or whose program they can, waives approval.
-        return any(
-            map(
-                is_writable_by_model,
-                [path, *_programs(argv[0], isinstance(command, str), path.parent, sandbox.root)],
-            )
-        )
+        programs = _programs(argv[0], isinstance(command, str), path.parent, sandbox.root)
+        return any(map(is_writable_by_model, [path, *programs]))
 
-    return Tool.raw(
-        data.get("name", path.stem), description, schema, execute, requires_approval=can_be_written
-    )
+    name = data.get("name", path.stem)
+    return Tool.raw(name, description, schema, execute, requires_approval=asks or can_be_written)
 
 
 def _warn(bad: BadScript) -> None:
@@ -246,11 +235,8 @@ def _fill(word: str, arguments: Mapping[str, Any]) -> list[str]:
     value = arguments.get(slot[1])
     if value is None:
         return []
-    return (
-        [_to_text(item) for item in cast("list[Any]", value)]
-        if isinstance(value, list)
-        else [_to_text(value)]
-    )
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return [_to_text(item) for item in items]
 
 
 def _to_text(value: Any) -> str:

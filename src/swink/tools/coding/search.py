@@ -54,7 +54,6 @@ class Query(Struct, frozen=True):
 
     @property
     def flags(self) -> int:
-        """The flags for `re`."""
         return int(re.IGNORECASE) if self.ignore_case else 0
 
 

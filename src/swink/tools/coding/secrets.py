@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from swink.system.places import NoHome, home_dir
+
 try:
     import pwd
 except ImportError:  # Windows has no such list of users
@@ -66,8 +68,8 @@ def list_secret_paths(
 def find_home() -> Path:
     """The user's home; the root of the file system for a user who has none, as in many containers."""
     try:
-        return Path(os.path.realpath(Path.home()))
-    except RuntimeError:
+        return Path(os.path.realpath(home_dir()))
+    except NoHome:
         return Path("/")
 
 

@@ -285,7 +285,7 @@ def _without_backslashes(bare: str, before: str) -> Iterator[tuple[str, bool]]:
 
 
 def _keeps_tilde(previous: str) -> bool:
-    """Whether a tilde after this character is one, as in HEAD~1, and not somebody's home."""
+    """Whether a tilde after this character is one, as in HEAD~1, and not a home."""
     return previous.isalnum() or previous in ("^", "~")
 
 

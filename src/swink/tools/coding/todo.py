@@ -9,7 +9,7 @@ from swink.messages import Text
 from swink.tools import Tool, ToolContext, ToolResult, tool
 
 STATE_KEY = "todo"
-"""Where the list is in the session's state, for whoever shows it."""
+"""Where the list is in the session's state, for an interface to show."""
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
 
 

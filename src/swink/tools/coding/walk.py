@@ -10,6 +10,7 @@ from functools import cache
 
 from msgspec import Struct
 
+from swink.system.files import READ
 from swink.system.targets import Target
 from swink.tools import ToolContext, ToolError
 from swink.tools.coding.ignore import MAX_COMPLEX, IgnoreFile
@@ -158,9 +159,8 @@ def _read_inherited(workspace: Workspace, prefix: str, check_stop: StopCheck) ->
 
 
 def _read_rules(workspace: Workspace, directory: int, path: str, start: int, check_stop: StopCheck) -> _Rules:
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        fd = os.open(path.rpartition("/")[2], flags, dir_fd=directory)
+        fd = os.open(path.rpartition("/")[2], READ, dir_fd=directory)
     except OSError as error:
         _warn(workspace, path, error)
         return ()

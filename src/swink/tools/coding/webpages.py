@@ -54,7 +54,7 @@ _STEP = 1 << 18
 
 
 class Page(Struct, frozen=True):
-    """What a server answered."""
+    """An answer of a server, its body as it was sent: packed, and cut if it is too long."""
 
     url: str
     status: int

@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
-from swink.system.targets import LONGEST, Seen, Target, Version, look, remember, take, version_of, was_written
+from swink.system.files import READ
+from swink.system.targets import (
+    LONGEST,
+    Seen,
+    Target,
+    Version,
+    look,
+    remember,
+    take_targets,
+    version_of,
+    was_written,
+)
 from swink.system.writable import is_beneath, mark_writable
 from swink.tools import ToolContext, ToolError
 from swink.tools.coding.credentials import Readable, explain_refusal, holds_credentials, suspect
@@ -27,7 +38,6 @@ MAX_LINKS = 40
 DIRECTORY = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
-_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class PathRefused(ToolError):
@@ -62,7 +72,7 @@ class Spot:
     def open_file(self) -> int:
         """The regular file, opened for reading; anything that could block or has no content is refused."""
         try:
-            fd = os.open(self.name, os.O_RDONLY | _FILE, dir_fd=self.directory)
+            fd = os.open(self.name, READ, dir_fd=self.directory)
         except OSError as error:
             raise self.trouble(error) from error
         found = os.fstat(fd)
@@ -77,7 +87,6 @@ class Spot:
         raise ToolError(f"{self.path} is not a regular file but {_kind(mode)}")
 
     def open_directory(self) -> int:
-        """The directory, opened."""
         try:
             return os.open(self.name, DIRECTORY, dir_fd=self.directory)
         except OSError as error:
@@ -163,7 +172,7 @@ class Workspace:
             trail.close()
 
     def look(self, path: str) -> Target | None:
-        """What a path leads to now, for whoever judges a call; None for one that all tools refuse."""
+        """What a path leads to now, for the judge of a call; None for one that all tools refuse."""
         if len(path) > LONGEST or "\0" in path:
             return None
         return look(os.path.join(self.root, path))
@@ -179,7 +188,7 @@ class Workspace:
 
     def judged(self, ctx: ToolContext, path: str) -> list[Target]:
         """What a call was judged by, if it was."""
-        return take(ctx.call_id, os.path.join(self.root, path))
+        return take_targets(ctx.call_id, os.path.join(self.root, path))
 
     def directory(self, path: str) -> str:
         """The absolute path of a directory, as a command's working directory."""
@@ -323,7 +332,7 @@ class _Trail:
         try:
             os.mkdir(part, dir_fd=self.fds[-1])
         except FileExistsError:
-            pass  # made by somebody else meanwhile; entering it shows what it is
+            pass  # made meanwhile by another process; entering it shows what it is
         except OSError as error:
             raise ToolError(
                 f"{path}: cannot make {'/'.join([*self.names, part])}: {error.strerror}"

@@ -125,7 +125,7 @@ def _remove(spot: Spot, before: os.stat_result, ctx: ToolContext) -> None:
         taken = os.stat(temporary, dir_fd=spot.directory, follow_symlinks=False)
         if _changed(before, taken):
             _put_back(spot, temporary)
-            raise _somebody_else(spot)
+            raise _changed_meanwhile(spot)
         os.unlink(temporary, dir_fd=spot.directory)
         os.fsync(spot.directory)
     except OSError as error:
@@ -202,7 +202,7 @@ def _replace(spot: Spot, new: bytes, before: os.stat_result | None, ctx: ToolCon
             os.fsync(fd)
             _check_cancelled(spot, ctx, "replaced")
             if _changed(before, spot.stat()):
-                raise _somebody_else(spot)
+                raise _changed_meanwhile(spot)
             os.rename(temporary, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
         except BaseException as error:
             os.unlink(temporary, dir_fd=spot.directory)
@@ -232,7 +232,7 @@ def _changed(before: os.stat_result | None, now: os.stat_result | None) -> bool:
     return (before.st_ino, before.st_mtime_ns, before.st_size) != (now.st_ino, now.st_mtime_ns, now.st_size)
 
 
-def _somebody_else(spot: Spot) -> ToolError:
+def _changed_meanwhile(spot: Spot) -> ToolError:
     return ToolError(
         f"nothing was changed: somebody else changed {spot.path} at the same moment; read it again"
     )

@@ -76,7 +76,7 @@ def _with_rights(parent: int, act: "Any", *arguments: "Any") -> "Any":
         try:
             os.fchmod(parent, mode | 0o700)
         except OSError:
-            changed = False  # somebody else's: the attempt itself tells
+            changed = False  # another user's: the attempt itself tells
     try:
         return act(parent, *arguments)
     finally:
@@ -92,7 +92,7 @@ def _replace(parent: int, name: str, tree: "Tree", is_there: bool) -> str:
         except OSError:
             if tree is None or tree[0] != "file":
                 raise
-            _overwrite(parent, name, tree)  # in a directory of somebody else, the file may still be ours
+            _overwrite(parent, name, tree)  # in a directory of another user, the file may still be ours
             return ""
     if tree is not None:
         snapshot.write(parent, name, tree)

@@ -26,12 +26,7 @@ def main() -> None:
     """Run one command to its end."""
     lifeline = int(sys.argv[1])
     os.set_inheritable(lifeline, False)
-    wake, wake_write = os.pipe()
-    for end in (wake, wake_write):
-        os.set_blocking(end, False)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _note)
+    wake = tree.catch_signals(_signals)
     tree.adopt_orphans()
     child = os.fork()
     if child == 0:
@@ -62,11 +57,6 @@ def _wait(child: int, lifeline: int, wake: int) -> None:
             if fd == lifeline:
                 return
             os.read(wake, 4096)
-
-
-def _note(number: int, frame: object) -> None:
-    if number != signal.SIGCHLD:
-        _signals.append(number)
 
 
 if __name__ == "__main__":

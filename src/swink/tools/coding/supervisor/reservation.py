@@ -30,7 +30,7 @@ def reserve(places: "Sequence[tuple[str, bytes | None]]") -> list[str]:
 
 
 def release() -> None:
-    """Remove the placeholders, except those that another command holds or somebody has used."""
+    """Remove the placeholders, except those that another command holds or that have been used."""
     while _held:
         fd, path = _held.pop()
         try:

@@ -68,7 +68,7 @@ def _sign(parent: int, name: str, signature: "Any", depth: int) -> None:
     try:
         fd = os.open(name, _DIRECTORY, dir_fd=parent)
     except OSError:
-        return  # its own change time says if somebody makes it readable
+        return  # its own change time says if it is made readable
     try:
         for inside in sorted(os.listdir(fd)):
             _sign(fd, inside, signature, depth + 1)

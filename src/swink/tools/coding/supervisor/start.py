@@ -95,12 +95,7 @@ def _guard(supervisor: int, news: int, originals: "cleanup.Originals | None") ->
 def _supervise(
     launch: "Launch", guardian: int, news: int, originals: "cleanup.Originals | None"
 ) -> "NoReturn":
-    wake_read, wake_write = os.pipe()
-    for end in (wake_read, wake_write):
-        os.set_blocking(end, False)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _note)
+    wake_read = tree.catch_signals(_signals)
     directory_read, directory_write = os.pipe()
     try:
         tree.adopt_orphans()
@@ -203,7 +198,7 @@ def _become(launch: "Launch", directory_write: int) -> None:
 
 
 def _watch(child: int, launch: "Launch", wake: int, guardian: int) -> str | None:
-    """Wait until the command ends by itself (None), somebody ends it, or it breaks a limit."""
+    """Wait until the command ends by itself (None), it is ended from outside, or it breaks a limit."""
     deadline = time.monotonic() + launch["wall"]
     poller = select.poll()
     poller.register(0, select.POLLIN)
@@ -252,11 +247,6 @@ def _free_space(disks: list[str]) -> dict[str, int]:
             continue
         found[path] = stat.f_bavail * stat.f_frsize
     return found
-
-
-def _note(number: int, frame: object) -> None:
-    if number != signal.SIGCHLD:
-        _signals.append(number)
 
 
 def _receive(fd: int) -> "Launch":

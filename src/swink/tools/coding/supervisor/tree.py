@@ -24,6 +24,22 @@ def adopt_orphans() -> None:
         confinement.become_subreaper()
 
 
+def catch_signals(signals: list[int]) -> int:
+    """Collect signals in the list from now on; the pipe that is returned is readable when one has come."""
+    wake, wake_write = os.pipe()
+    for end in (wake, wake_write):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+
+    def note(number: int, frame: object) -> None:
+        if number != signal.SIGCHLD:
+            signals.append(number)
+
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, note)
+    return wake
+
+
 def run_first() -> None:
     """Get the processor even if a command forks without end, where that is allowed; not inherited."""
     try:  # noqa: SIM105  contextlib would be an import more
