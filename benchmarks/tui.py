@@ -264,7 +264,7 @@ async def memory(app: Any, size: int) -> float:
     before = resident()
     roll = LineWindow(Setting(118, app.look), Folds(time.monotonic), time.monotonic)
     roll.height = 35
-    roll.take(app.driver.transcript.since(0))
+    roll.take_changes(app.driver.transcript.since(0))
     for _ in range(400):
         roll.window()
         roll.move_to(roll.top - 33)

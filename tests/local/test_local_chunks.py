@@ -25,7 +25,7 @@ def chunk(reason: str | None = None, **delta: Any) -> dict[str, Any]:
 
 
 async def decoded(decoder: ChunkDecoder, *chunks: dict[str, Any]) -> tuple[AssistantMessage, list[Any]]:
-    events = [Start(), *(event for each in chunks for event in decoder.take(each)), *decoder.finish()]
+    events = [Start(), *(event for each in chunks for event in decoder.take_chunk(each)), *decoder.finish()]
 
     async def stream() -> AsyncIterator[Any]:
         for event in events:
@@ -89,7 +89,7 @@ async def test_thinking_that_goes_round_in_circles_ends_the_reply_and_is_shown_o
     taken = 0
     events: list[Any] = [Start()]
     for part in [chunk(reasoning_content=f"{SENTENCE}\n")] * 200:
-        events += decoder.take(part)
+        events += decoder.take_chunk(part)
         taken += 1
         if decoder.stuck:
             break

@@ -20,7 +20,7 @@ _NO_GRAMMAR = (
 
 
 class ChunkDecoder:
-    """One reply: `take` each chunk until it is `stuck`, then `finish`.
+    """One reply: `take_chunk` each chunk until it is `stuck`, then `finish`.
 
     With a `CallParser` the reply is one tool call; if `or_words`, only if it begins like one. Without a
     parser it is text and thinking. `fresh` tokens of the prompt were read just before, for this reply.
@@ -90,7 +90,7 @@ class ChunkDecoder:
         self._watched["text"].feed(self.said)
         self._watched["text"].finish()
 
-    def take(self, chunk: Mapping[str, Any]) -> list[AssistantMessageEvent]:
+    def take_chunk(self, chunk: Mapping[str, Any]) -> list[AssistantMessageEvent]:
         """The events of one chunk."""
         if "error" in chunk:
             self._error = _error_of(chunk["error"], self.usage)
@@ -147,15 +147,15 @@ class ChunkDecoder:
         for piece in pieces:
             if piece.kind not in self._watched:
                 self._release()
-            self._show(piece.kind, self._watch(piece.kind, piece.text))
+            self._show_text(piece.kind, self._watch(piece.kind, piece.text))
 
     def _release(self) -> None:
         """Show what was held back as a possible repetition, and was none."""
         for kind in ("thinking", "text"):
             if watch := self._watched.pop(kind, None):
-                self._show(kind, watch.finish())
+                self._show_text(kind, watch.finish())
 
-    def _show(self, kind: str, text: str) -> None:
+    def _show_text(self, kind: str, text: str) -> None:
         if not text:
             return
         if kind == "thinking":
@@ -239,7 +239,7 @@ class FirstToken:
         self.fresh = 0
         """How many tokens of the prompt were read, and will not be read again."""
 
-    def take(self, chunk: Mapping[str, Any]) -> list[AssistantMessageEvent]:
+    def take_chunk(self, chunk: Mapping[str, Any]) -> list[AssistantMessageEvent]:
         match chunk:
             case {"prompt_progress": {"processed": int() as done, "total": int() as total, **rest}}:
                 self.fresh = total - int(rest.get("cache", 0))

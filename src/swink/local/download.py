@@ -63,7 +63,7 @@ class Download(Struct, frozen=True):
             code = self._follow(process, directory, total, growing, before)
             return code, redact_text(log.read_text("utf-8", "replace")[-65536:])
         finally:
-            _end(process)
+            _end_process(process)
             log.unlink(missing_ok=True)
 
     def _follow(self, process: Process, directory: Path, total: int, growing: str, before: int) -> int:
@@ -94,7 +94,7 @@ def _largest(directory: Path, growing: str) -> int:
     return largest
 
 
-def _end(process: Process) -> None:
+def _end_process(process: Process) -> None:
     if process.poll() is None:
         process.terminate()
         try:

@@ -32,7 +32,7 @@ class FairQueue:
         self._lock = threading.Lock()
         self._waiting: OrderedDict[Hashable, deque[_Ticket]] = OrderedDict()
 
-    async def take(self, key: Hashable) -> None:
+    async def take_place(self, key: Hashable) -> None:
         """Wait for a place; the caller must return it with `give_back`, from any thread."""
         with self._lock:
             if self._free:

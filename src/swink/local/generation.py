@@ -31,7 +31,7 @@ class Generation:
     def _run(self) -> None:
         end: Exception | None = None
         try:
-            self._server.handle_chat_completions(self._request, self._take)
+            self._server.handle_chat_completions(self._request, self._take_chunk)
         except (ValueError, RuntimeError) as error:  # what xllamacpp raises when llama.cpp refuses a request
             end = error
         finally:
@@ -40,7 +40,7 @@ class Generation:
             if not self.silent:
                 self._put(end)
 
-    def _take(self, chunk: dict[str, Any]) -> bool:
+    def _take_chunk(self, chunk: dict[str, Any]) -> bool:
         """Called by llama.cpp for every chunk; True stops the generation."""
         return self.stop.is_set() or not self._put(chunk)
 

@@ -175,7 +175,7 @@ class LocalModel:
         self, request: Mapping[str, Any], key: Hashable, listener: Listener | None
     ) -> Generation:
         loaded = await self.ready(listener)
-        await self._queue.take(key)
+        await self._queue.take_place(key)
         try:
             if self._loaded is not loaded:  # unloaded while this request was waiting
                 loaded = await self.ready(listener)

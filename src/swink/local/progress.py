@@ -12,7 +12,7 @@ _WIDTH = 24
 def say_on_stderr(stream: TextIO | None = None) -> Listener:
     """A listener that shows downloads and nothing else; `pull` takes it too."""
     shown = stream or sys.stderr
-    return _Bar(shown).show if shown else lambda _: None  # a program without a console has no stderr
+    return _Bar(shown).show_state if shown else lambda _: None  # a program without a console has no stderr
 
 
 class _Bar:
@@ -23,7 +23,7 @@ class _Bar:
         self._drawn = 0.0
         self._quarter = 0
 
-    def show(self, state: State) -> None:
+    def show_state(self, state: State) -> None:
         match state:
             case Downloading(step="waiting", model=model):
                 self._first(f"swink: waiting for another download of {model}")
@@ -35,7 +35,7 @@ class _Bar:
                 if total and done:
                     self._advance(download)
             case _:
-                self._end()
+                self._end_line()
 
     def _first(self, text: str) -> None:
         if not self._said:
@@ -52,7 +52,7 @@ class _Bar:
             self._quarter = int(share * 4)
             print(f"swink: {bar(download)}", file=self._stream, flush=True)
 
-    def _end(self) -> None:
+    def _end_line(self) -> None:
         if self._drawn:
             self._drawn = 0.0
             print(file=self._stream, flush=True)

@@ -170,7 +170,7 @@ class ReplyRequests:
             async for chunk in chunks:
                 if self._raw is not None:
                     self._raw(chunk)
-                for event in reply.take(chunk):
+                for event in reply.take_chunk(chunk):
                     yield event
                 if reply.stuck:
                     return

@@ -99,11 +99,11 @@ class AuditLogger(Policy):
             end["input"] = self._texts(ctx.fresh)
         # Both are queued before the first await: they are written even if the run is cancelled here.
         for written in [self._queue(record) for record in records]:
-            await _take(written)
+            await _await_written(written)
 
     async def write(self, record: dict[str, Any]) -> None:
         """Append a record of your own; secrets in it are redacted."""
-        await _take(self._queue(record))
+        await _await_written(self._queue(record))
 
     def append(self, record: dict[str, Any]) -> Head:
         """Append a record as it is; then raise `BrokenLog` if a `required` log was found broken."""
@@ -175,7 +175,7 @@ def _agent() -> dict[str, str]:
     return {} if name is None else {"agent": clean(name)}
 
 
-async def _take(written: "asyncio.Future[Outcome[Head]]") -> None:
+async def _await_written(written: "asyncio.Future[Outcome[Head]]") -> None:
     async with asyncio.timeout(WRITTEN_WITHIN):
         outcome_of(await written)
 

@@ -127,7 +127,7 @@ class Budget(Policy):
         """As before a turn, once what the failed request has cost is counted."""
         row = self._row(ctx)
         if ctx.attempt is not None and row.asked:
-            row.take(ctx.attempt)
+            row.count_reply(ctx.attempt)
         return self._hold(ctx, row)
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
@@ -138,7 +138,7 @@ class Budget(Policy):
         """A reply is there: count what it cost instead of what was held for it."""
         row = self._current_row()
         if isinstance(message, AssistantMessage) and row is not None and row.asked:
-            row.take(message)
+            row.count_reply(message)
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
         """Take the run's own figures, which include its sub-agents."""
@@ -150,7 +150,7 @@ class Budget(Policy):
         if ctx.run is not None and (row := self._of_run.get(ctx.run)) is not None:
             last = ctx.messages[-1] if ctx.messages else None
             if row.asked and isinstance(last, AssistantMessage):
-                row.take(last)  # it was cut off where the row is not at hand
+                row.count_reply(last)  # it was cut off where the row is not at hand
             row.report(_spent(ctx))
             row.ended = True
 
@@ -261,7 +261,7 @@ class _Row:
         own = self.spent if self.over else self.spent + self.held
         return sum((row.total for row in self.below), own)
 
-    def take(self, message: AssistantMessage) -> None:
+    def count_reply(self, message: AssistantMessage) -> None:
         """Count a reply; what its provider did not report of it is estimated."""
         self.own += message.usage.total
         self.spent += _reported(message)

@@ -210,7 +210,7 @@ def _open(path: Path) -> BinaryIO:
         if not stat.S_ISREG(mode):
             raise OSError(f"{path} is not a regular file")
         if mode & 0o077 and hasattr(os, "fchmod"):
-            with suppress(PermissionError):  # it belongs to somebody else
+            with suppress(PermissionError):  # it belongs to another user
                 os.fchmod(descriptor, 0o600)
         return os.fdopen(descriptor, "a+b")
     except BaseException:

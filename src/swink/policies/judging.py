@@ -68,7 +68,7 @@ class InjectionJudge:
             async with asyncio.timeout(self.timeout):
                 return bool(await resolve(self._ask(text)))
         except Exception as error:
-            # A judge is somebody else's model or code; the patterns have decided before it.
+            # A judge is the user's model or code; the patterns have decided before it.
             if self.required:
                 raise JudgeFailed(f"the judge of prompt injections failed: {type(error).__name__}") from error
             reason = type(error).__name__

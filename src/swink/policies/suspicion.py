@@ -79,7 +79,7 @@ _QUOTED = re.compile(r"([\"“`'‘])([^\n\"“”`]{8,160})([\"”`'’])")
 
 
 def is_suspicious(text: str) -> bool:
-    """Whether some text, in any reading, tries to take over whoever reads it."""
+    """Whether some text, in any reading, tries to take over the model that reads it."""
     if has_invisible_words(text):
         return True
     text = _without_mentions(text)

@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
     try:
         return msgspec.to_builtins(value, enc_hook=plain)
     except Exception:
-        # Somebody else's `model_dump`, or something in it that is no JSON.
+        # A `model_dump` that fails, or something in it that is no JSON.
         pass
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}

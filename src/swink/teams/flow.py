@@ -1,7 +1,7 @@
 """Flow: several agents in some order, sharing the `Agent` interface: `run`, `run_sync`, `stream`, `abort`.
 
-A run of it is a task that goes through its members. Aborting it aborts whoever works, so that every agent
-ends its own run in its own way; nobody starts after that.
+A run of it is a task that goes through its members. Aborting it aborts the members at work, so that every
+agent ends its own run in its own way; none starts after that.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -51,13 +51,13 @@ class Flow:
         """A run as a stream of events, each with the path of the agent it comes from."""
 
         def begin(buffer: Buffer) -> FlowRun:
-            return self._begin(input, buffer.push, deadline, buffer.wake)
+            return self._begin_run(input, buffer.push, deadline, buffer.wake)
 
         return EventStream(begin, Subscribers(), FlowRun.outcome, delta_of=_delta_of)
 
     async def perform(self, input: Input, emit: Emit, *, deadline: float | None = None) -> AgentResult:
         """Run to the end, reporting events."""
-        run = self._begin(input, emit, deadline, _nothing)
+        run = self._begin_run(input, emit, deadline, _nothing)
         await run.life.wait()
         return run.outcome()
 
@@ -90,7 +90,9 @@ class Flow:
             observer.agent_name.set(None)
             active.working.remove(member)
 
-    def _begin(self, input: Input, emit: Emit, deadline: float | None, over: Callable[[], None]) -> "FlowRun":
+    def _begin_run(
+        self, input: Input, emit: Emit, deadline: float | None, over: Callable[[], None]
+    ) -> "FlowRun":
         if deadline is not None:
             check_seconds("deadline", deadline)
         if self.is_running:
@@ -136,7 +138,7 @@ class FlowRun:
                 aborted = failed([result], why, stop_reason="aborted", kind="aborted")
                 self._result = replace(aborted, reason=why)
         except Exception as error:
-            # A hook of a member is somebody else's code; whoever awaits the run gets what it raised.
+            # A hook of a member is the user's code; the caller that awaits the run gets what it raised.
             self.life.failure = error
         except BaseException as error:
             self.life.failure = error
@@ -146,7 +148,7 @@ class FlowRun:
             over()
 
     def _interrupt(self) -> None:
-        """An abort: abort whoever works; nobody starts any more."""
+        """An abort: abort the members at work; none starts any more."""
         for member in self.working:
             member.abort()
 
@@ -194,7 +196,7 @@ def failed(
 
 
 def blamed(name: str, result: AgentResult) -> AgentResult:
-    """The result with its failure or early end put down to somebody."""
+    """The result with its failure or early end put down to a member."""
     error = None if result.error is None else f"{name}: {result.error}"
     return replace(result, error=error, reason=None if result.reason is None else f"{name}: {result.reason}")
 

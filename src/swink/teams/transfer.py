@@ -85,7 +85,7 @@ class Route:
             return f"{self._max} handoffs are the limit ({route}); answer yourself"
         return None
 
-    def go(self, target: str) -> None:
+    def hand_over_to(self, target: str) -> None:
         self.visited.append(target)
         self.pending = None
 
@@ -94,7 +94,7 @@ current_route: ContextVar[Route | None] = ContextVar("swink.transfer_route", def
 
 
 class Team:
-    """Agents that hand one conversation over to each other; whoever has it answers, in later runs too.
+    """Agents that hand one conversation over to each other; the one that has it answers, in later runs too.
 
     >>> team = Team({"support": support, "billing": billing})
     >>> answer = await team.run("I was charged twice.")
@@ -178,7 +178,7 @@ class Team:
             if refusal is not None:
                 return failed(results, f"{self.active}: handoff refused: {refusal}")
             self.agents[target].messages = self.agents[self.active].messages
-            route.go(target)
+            route.hand_over_to(target)
             self.active = target
             results.append(await flow.step(target, None, emit))
         return summed([*results[:-1], blamed(self.active, results[-1])])

@@ -81,7 +81,7 @@ class OtelExporter:
         }
 
     def is_idle(self) -> bool:
-        """Whether no SDK is set up, nor a trace of somebody else's to be passed on.
+        """Whether no SDK is set up, nor a trace of the application's to be passed on.
 
         An application may set the SDK up after it called `instrument`.
         """
@@ -93,7 +93,7 @@ class OtelExporter:
             )
         return not self._is_set_up and self._trace.get_current_span() is self._invalid
 
-    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan | None":
+    def begin_span(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan | None":
         """Begin a span below the one that is current for OpenTelemetry, which may be the application's.
 
         Inside a request to others there is no baggage that an instrumented HTTP client could pass on.

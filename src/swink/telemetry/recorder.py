@@ -52,7 +52,7 @@ class ExportedSpan(Protocol):
 
 
 class Exporter(Protocol):
-    """Whoever takes spans and measurements."""
+    """Takes spans and measurements."""
 
     @property
     def content(self) -> bool:
@@ -63,7 +63,7 @@ class Exporter(Protocol):
         """Whether nobody would see anything of a run that began now."""
         ...
 
-    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> ExportedSpan | None:
+    def begin_span(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> ExportedSpan | None:
         """Begin a span, if anybody takes it; `parent` is what it made of the one around it, if anything."""
         ...
 
@@ -95,7 +95,7 @@ class Span:
         self._exporters = exporters
         for exporter in exporters:
             above = None if parent is None else parent.made_by(exporter)
-            made = _safely(exporter.begin, name, kind, attributes, above)
+            made = _safely(exporter.begin_span, name, kind, attributes, above)
             if made is not None:
                 self._exported.append((exporter, made))
 
@@ -183,7 +183,7 @@ class Unseen(Span):
 
     @property
     def is_still(self) -> bool:
-        """Whether nobody has asked to be told since."""
+        """Whether the exporters are still the same."""
         return self._exporters is exporters
 
 
@@ -231,7 +231,7 @@ def _safely(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | 
     try:
         return function(*args, **kwargs)
     except Exception as error:
-        # Exporters, span processors and samplers are somebody else's code; no run fails because of them.
+        # Exporters, span processors and samplers are the application's code; no run fails because of them.
         text = describe_error(error)
         if text not in _reported and len(_reported) < _MOST_REPORTED:
             _reported.add(text)

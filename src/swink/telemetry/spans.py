@@ -257,6 +257,6 @@ def _description(error: AgentError | None) -> str | None:
 
 
 _WHY = {"tool call cancelled": "cancelled", "tool call not run": "cancelled"}
-"""The types of errors of calls that somebody ended, by how the reason begins; a time limit is the other."""
+"""The types of errors of calls that were ended, by how the reason begins; a time limit is the other."""
 _UNSEEN = UnseenPart()
 _recorder = SpanRecorder()

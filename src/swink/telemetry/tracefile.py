@@ -80,7 +80,7 @@ class TraceFile:
     def is_idle(self) -> bool:
         return False
 
-    def begin(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "FileSpan":
+    def begin_span(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "FileSpan":
         """Begin a span, in a lane where it nests."""
         with self._lock:
             self._spans += 1
@@ -94,7 +94,7 @@ class TraceFile:
             self._lanes[span.lane].append(span)
         return span
 
-    def end(self, span: "FileSpan") -> None:
+    def end_span(self, span: "FileSpan") -> None:
         """Write a span; what goes on above it in its lane, such as a run that outlives its call, moves."""
         with self._lock:
             if span.ended or self._file is None:
@@ -144,7 +144,7 @@ class TraceFile:
             for lane in self._lanes:
                 for span in [*reversed(lane)]:
                     span.note({"swink.unfinished": True})
-                    self.end(span)
+                    self.end_span(span)
             self._write()
             with self._writing:
                 file, self._file = self._file, None
@@ -239,4 +239,4 @@ class FileSpan:
     def end(self, failure: str | None) -> None:
         if failure is not None:
             self._attributes["failure"] = failure
-        self._file.end(self)
+        self._file.end_span(self)

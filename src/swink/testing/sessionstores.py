@@ -37,23 +37,8 @@ from swink.messages.records import (
 
 BAD_IDS = ("", " ", "a/b", "a\\b", "..", "a..b", "a:b", "a\nb", "a\x00b", "x" * 200)
 GOOD_IDS = ("a", "with space", "Ünïcode-1", "20260101_000000_" + "0" * 32, "x" * 100)
-ODD_QUERIES = (
-    '"',
-    '""',
-    "AND",
-    "NOT x",
-    "*",
-    "foo-bar",
-    "(",
-    "a:b",
-    "^",
-    "'",
-    ";--",
-    "🎈",
-    "漢字",
-    "\x00",
-    "\ud800",
-)
+_SIGNS = ('"', '""', "*", "(", "^", "'", ";--", "🎈", "漢字", "\x00", "\ud800")
+ODD_QUERIES = (*_SIGNS, "AND", "NOT x", "foo-bar", "a:b")
 
 
 async def check_session_store(make: Callable[[], Any]) -> None:
@@ -69,7 +54,7 @@ async def check_session_store(make: Callable[[], Any]) -> None:
             except AssertionError as error:
                 problems.append(f"{what} ({door}): {error}")
             except Exception as error:
-                # Somebody else's store: whatever it raises is a finding.
+                # A store of the user's own: whatever it raises is a finding.
                 problems.append(f"{what} ({door}): it raises {type(error).__name__}: {error}")
         await probe.clean()
         await store.aclose()
@@ -122,7 +107,7 @@ async def _raises(error: type[Exception], what: str, call: Callable[[], Awaitabl
     except error:
         return
     except Exception as other:
-        # Somebody else's store: any other error is a finding.
+        # A store of the user's own: any other error is a finding.
         raise AssertionError(
             f"{what} raises {type(other).__name__}, not {error.__name__}: {other}"
         ) from other

@@ -24,7 +24,7 @@ class Listener:
         """What is written beside titles."""
         self.now += after
         self.written.clear()
-        self.attention.show(is_running=is_running, waiting=waiting, subject="swink · here")
+        self.attention.show_state(is_running=is_running, waiting=waiting, subject="swink · here")
         return [each for each in self.written if not each.startswith("\x1b]2;")]
 
 
@@ -72,10 +72,10 @@ def test_the_way_to_call_fits_the_terminal(environ: dict[str, str], expected: st
 def test_the_title_says_what_goes_on_and_nothing_in_it_controls_the_terminal():
     titles: list[str] = []
     attention = Attention(titles.append, environ={})
-    attention.show(is_running=True, waiting=0, subject="swink · a\x1b]52;c;eA==\x07b")
-    attention.show(is_running=True, waiting=0, subject="swink · a\x1b]52;c;eA==\x07b")
-    attention.show(is_running=True, waiting=1, subject="swink")
-    attention.show(is_running=False, waiting=0, subject="swink")
+    attention.show_state(is_running=True, waiting=0, subject="swink · a\x1b]52;c;eA==\x07b")
+    attention.show_state(is_running=True, waiting=0, subject="swink · a\x1b]52;c;eA==\x07b")
+    attention.show_state(is_running=True, waiting=1, subject="swink")
+    attention.show_state(is_running=False, waiting=0, subject="swink")
     assert titles == ["\x1b]2;● swink · a]52;c;eA==b\x07", "\x1b]2;⏸ swink\x07", "\x1b]2;swink\x07"]
 
 

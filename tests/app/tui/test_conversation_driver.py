@@ -115,9 +115,9 @@ async def test_another_agent_takes_over_with_its_own_transcript():
 async def test_what_is_read_of_a_prompt_and_when_a_retry_comes_is_known():
     now = 10.0
     driver = ConversationDriver(Agent("scripted:model", stream_fn=ScriptedModel([])), clock=lambda: now)
-    driver._take(CustomEvent("prompt_progress", {"done": 30, "total": 120}))
+    driver._take_event(CustomEvent("prompt_progress", {"done": 30, "total": 120}))
     assert driver.activity.reading == (30, 120)
-    driver._take(CustomEvent("prompt_progress", {"done": "x"}))
+    driver._take_event(CustomEvent("prompt_progress", {"done": "x"}))
     assert driver.activity.reading == (30, 120)
 
 

@@ -159,7 +159,7 @@ async def test_a_resumed_conversation_is_rewound_as_if_it_had_not_ended(tmp_path
     id = desk.conversations.saved_id()
     blocks = lasting(desk.driver.transcript.blocks)
     desk = Desk(tmp_path, resume=id)
-    await desk.conversations.begin()
+    await desk.conversations.recover_files()
     assert lasting(desk.driver.transcript.blocks) == blocks
     await desk.conversations.rewind(desk.conversations.prompts()[0].number)
     assert desk.files() == {}

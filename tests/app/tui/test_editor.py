@@ -333,7 +333,7 @@ async def test_a_draft_comes_back_after_a_crash_and_the_queue_is_shown(tmp_path:
     async with scene(tmp_path, state) as it:
         await it.type("half a thought")
         await it.until(lambda: list((state / "drafts").glob("*.json")))
-        it.app.query_one(QueueList).show([UserMessage("one")], [UserMessage("two\nlines")])
+        it.app.query_one(QueueList).show_queued([UserMessage("one")], [UserMessage("two\nlines")])
         await it.pilot.pause()
         shown = "\n".join(
             "".join(part.text for part in line) for line in it.app.screen._compositor.render_strips()

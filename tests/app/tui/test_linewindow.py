@@ -127,7 +127,7 @@ def test_any_order_of_events_leaves_a_window_of_the_painted_lines(changes):
                 window.follow()
         told = kept.since(version)
         version = told.version
-        window.take(told)
+        window.take_changes(told)
         was_following = window.is_following
         shown = texts(window)
         assert window.is_following == was_following  # only scrolling changes it
@@ -154,14 +154,14 @@ def renamed(block: Block, id: str) -> Block:
 def test_what_is_read_stays_in_place_while_more_arrives_and_heights_above_are_learned():
     window = a_window(height=6)
     blocks = told(*[prompt(n, f"question {n} " + "word " * (n % 40)) for n in range(300)])
-    window.take(blocks.since(0))
+    window.take_changes(blocks.since(0))
     texts(window)
     window.move_to(window.top - 40)
     reading = texts(window)
     version = blocks.version
     for n in range(20):
         blocks.append(prompt(1000 + n, "more " * 30))
-        window.take(blocks.since(version))
+        window.take_changes(blocks.since(version))
         version = blocks.version
         assert texts(window) == reading
     assert window.unseen > 20
@@ -172,7 +172,7 @@ def test_what_is_read_stays_in_place_while_more_arrives_and_heights_above_are_le
 
 def test_scrolling_up_line_by_line_shows_every_line_once():
     window = a_window(height=5)
-    window.take(
+    window.take_changes(
         told(*[prompt(n, f"question {n} " + "long word " * (n * 7 % 23)) for n in range(60)]).since(0)
     )
     seen = texts(window)
@@ -188,11 +188,11 @@ def test_a_call_opens_while_it_runs_and_folds_three_seconds_after_its_end():
     clock = Clock()
     window = a_window(clock=clock)
     blocks = told(call(1, "running", "", output="working\n", started=100.0))
-    window.take(blocks.since(0))
+    window.take_changes(blocks.since(0))
     assert len(texts(window)) == 2
     assert window.is_moving
     blocks.put(0, call(1, "done", started=100.0, duration=1.0))
-    window.take(blocks.since(1))
+    window.take_changes(blocks.since(1))
     assert len(texts(window)) == 4
     clock.now += 2.9
     window.fold_due()
@@ -207,15 +207,15 @@ def test_a_call_that_ended_before_it_was_seen_is_open_for_as_long_once():
     clock = Clock()
     window = a_window(clock=clock)
     blocks = told(prompt(1))
-    window.take(blocks.since(0))
+    window.take_changes(blocks.since(0))
     blocks.append(call(2, started=100.0, duration=0.0))
-    window.take(blocks.since(1))
+    window.take_changes(blocks.since(1))
     assert texts(window)[-2:] == ["  │ two", "  │ three"]
     clock.now += 3.1
     window.fold_due()
     assert texts(window)[-1].startswith("✓ bash")
     blocks.put(1, call(2, started=100.0, duration=0.0, text="one\ntwo"))
-    window.take(blocks.since(2))
+    window.take_changes(blocks.since(2))
     assert texts(window)[-1].startswith("✓ bash")
 
 
@@ -223,12 +223,12 @@ def test_a_call_that_was_touched_stays_as_it_was_left():
     clock = Clock()
     window = a_window(clock=clock)
     blocks = told(call(1, "running", "", output="working\n", started=100.0))
-    window.take(blocks.since(0))
+    window.take_changes(blocks.since(0))
     window.toggle(0)
     assert len(texts(window)) == 1
     window.toggle(0)
     blocks.put(0, call(1, "done", started=100.0, duration=1.0))
-    window.take(blocks.since(1))
+    window.take_changes(blocks.since(1))
     clock.now += 10
     window.fold_due()
     assert len(texts(window)) > 3
@@ -237,7 +237,7 @@ def test_a_call_that_was_touched_stays_as_it_was_left():
 def test_the_first_line_of_what_is_opened_stays_where_it_is_and_folding_it_follows_the_end_again():
     window = a_window(height=8)
     many = "\n".join(f"line {n}" for n in range(50))
-    window.take(told(*[prompt(n) for n in range(20)], call(100, text=many), prompt(101)).since(0))
+    window.take_changes(told(*[prompt(n) for n in range(20)], call(100, text=many), prompt(101)).since(0))
     before = texts(window)
     row = next(y for y, line in enumerate(before) if "bash" in line)
     window.toggle(20)
@@ -253,13 +253,13 @@ def test_the_first_line_of_what_is_opened_stays_where_it_is_and_folding_it_follo
 
 def test_calls_of_a_saved_session_are_folded():
     window = a_window()
-    window.take(told(call(1), call(2)).since(0))
+    window.take_changes(told(call(1), call(2)).since(0))
     assert [line[:6] for line in texts(window)] == ["✓ bash", "✓ bash"]
 
 
 def test_far_blocks_keep_no_lines():
     window = a_window(height=20)
-    window.take(told(*[prompt(n, "word " * 50) for n in range(3_000)]).since(0))
+    window.take_changes(told(*[prompt(n, "word " * 50) for n in range(3_000)]).since(0))
     for _ in range(300):
         texts(window)
         window.move_to(max(0, window.top - 20))
@@ -269,14 +269,14 @@ def test_far_blocks_keep_no_lines():
 def test_a_reply_that_grows_below_the_window_is_counted():
     window = a_window(height=4)
     blocks = told(*[prompt(n) for n in range(10)], ReplyBlock("99", "start", is_complete=False))
-    window.take(blocks.since(0))
+    window.take_changes(blocks.since(0))
     texts(window)
     window.move_to(2)
     reading = texts(window)
     for count in (2, 10):
         version = blocks.version
         blocks.put(10, ReplyBlock("99", "line\n\n" * count, is_complete=False))
-        window.take(blocks.since(version))
+        window.take_changes(blocks.since(version))
         assert texts(window) == reading
     assert window.unseen >= 15
 
@@ -284,15 +284,15 @@ def test_a_reply_that_grows_below_the_window_is_counted():
 def test_a_call_that_was_dropped_while_it_ran_leaves_nothing_behind():
     window = a_window()
     blocks = told(prompt(1), call(2, "running", "", output="x", started=99.0))
-    window.take(blocks.since(0))
+    window.take_changes(blocks.since(0))
     version = blocks.version
     blocks.cut(1)
-    window.take(blocks.since(version))
+    window.take_changes(blocks.since(version))
     assert not window.is_moving
     assert not window.running
     version = blocks.version
     blocks.append(call(2))
-    window.take(blocks.since(version))
+    window.take_changes(blocks.since(version))
     assert texts(window)[-1] == "✓ bash  ls  one"
     assert not window.is_moving
 
@@ -300,7 +300,7 @@ def test_a_call_that_was_dropped_while_it_ran_leaves_nothing_behind():
 def test_a_retry_counts_down_to_the_next_attempt():
     clock = Clock()
     window = a_window(width=60, clock=clock)
-    window.take(told(NoticeBlock("~1", Retrying(1, 2.0, "busy"))).since(0))
+    window.take_changes(told(NoticeBlock("~1", Retrying(1, 2.0, "busy"))).since(0))
     assert "trying again in 2.0 s" in texts(window)[0]
     clock.now += 1
     assert "trying again in 1.0 s" in texts(window)[0]
@@ -312,18 +312,18 @@ def test_a_retry_counts_down_to_the_next_attempt():
 @pytest.mark.parametrize("end", [Ended("aborted"), AgentStopped("the run was aborted")])
 def test_no_retry_counts_down_after_the_end_of_its_run(end: Notice):
     window, blocks = a_window(width=60), told(NoticeBlock("~1", Retrying(1, 30.0, "busy")))
-    window.take(blocks.since(0))
+    window.take_changes(blocks.since(0))
     assert "trying again" in texts(window)[0]
     version = blocks.version
     blocks.append(NoticeBlock("~2", end))
-    window.take(blocks.since(version))
+    window.take_changes(blocks.since(version))
     assert texts(window)[0].endswith("busy · attempt 1 failed")
     assert not window.is_moving
 
 
 def test_a_call_that_a_killed_process_began_does_not_seem_to_run():
     window = a_window()
-    window.take(told(call(1, "running", "")).since(0))
+    window.take_changes(told(call(1, "running", "")).since(0))
     assert "outcome unknown" in texts(window)[0]
     assert not window.running
     assert not window.is_moving

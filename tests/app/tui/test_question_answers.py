@@ -38,19 +38,19 @@ def request(name: str, arguments: Mapping[str, Any]) -> ApprovalRequest:
 async def test_a_key_counts_only_after_the_question_could_be_seen():
     now = [100.0]
     guard = KeyGuard(lambda: now[0])
-    guard.show()
+    guard.mark_shown()
     assert not guard.counts
     now[0] += GRACE - 0.01
     assert not guard.counts
     now[0] += 0.02
     assert guard.counts
     assert guard.is_idle
-    guard.type()
+    guard.mark_typed()
     assert not guard.is_idle
     now[0] += IDLE
     assert guard.is_idle
-    guard.type()
-    guard.rest()
+    guard.mark_typed()
+    guard.mark_sent()
     assert guard.is_idle
 
 

@@ -45,9 +45,9 @@ class Scene(App[None]):
     def flush(self) -> None:
         changes = self.kept.since(self.version)
         self.version = changes.version
-        self.view.take(changes)
-        self.query_one(ActiveTools).take(self.view.running)
-        self.query_one(TodoPanel).take(changes)
+        self.view.take_changes(changes)
+        self.query_one(ActiveTools).take_running(self.view.running)
+        self.query_one(TodoPanel).take_changes(changes)
 
     @property
     def lines(self) -> list[str]:
@@ -203,7 +203,7 @@ def a_window(*blocks, width: int = 40) -> LineWindow:
     kept = BlockList()
     for block in blocks:
         kept.append(block)
-    window.take(kept.since(0))
+    window.take_changes(kept.since(0))
     return window
 
 

@@ -33,7 +33,7 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
 
 def show_screen(arguments: argparse.Namespace) -> int:
     """Show the conversation that the arguments describe until the user leaves."""
-    from swink.app.tui import ConversationDriver, SessionSwitcher, start
+    from swink.app.tui import ConversationDriver, SessionSwitcher, SwinkApp, run_app
     from swink.app.tui.firststeps import show_loading
 
     raise_interrupts()
@@ -67,4 +67,4 @@ def show_screen(arguments: argparse.Namespace) -> int:
         asks_title=settings.title == "model",
         is_choosing=is_choosing,
     )
-    return start(driver, permissions, sessions, workshop=environment, settings=settings)
+    return run_app(SwinkApp(driver, permissions, sessions=sessions, workshop=environment, settings=settings))

@@ -76,7 +76,7 @@ class Pace:
         seconds = self._seconds()
         return self._characters / _CHARACTERS / seconds if seconds > _SOON else self.last
 
-    def take(self, event: AgentEvent) -> None:
+    def take_event(self, event: AgentEvent) -> None:
         """Take the next event of the run."""
         match event:
             case MessageUpdate(delta):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
@@ -32,7 +33,7 @@ from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.app.tui.status import StatusBar
 from swink.app.tui.terminal import Attention
 from swink.app.tui.throttle import Throttle
-from swink.app.tui.view import ActiveTools, ConversationActions, TodoPanel, TranscriptView
+from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.events.transcript import Block, ReplyBlock
 from swink.messages.modelspec import THINKING_LEVELS
 from swink.messages.redact import redact_text
@@ -53,7 +54,7 @@ class UpdateDue(Message):
     """There is something new to show."""
 
 
-class SwinkApp(ConversationActions, CommandApp):
+class SwinkApp(CommandApp):
     """The terminal interface of one conversation at a time."""
 
     TITLE = "swink"
@@ -134,7 +135,7 @@ class SwinkApp(ConversationActions, CommandApp):
     def use_look(self, name: str) -> None:
         self.look = LOOKS[name]
         self.theme = theme_name(self.look)
-        self.updater.use(self.look)
+        self.updater.use_look(self.look)
 
     def copy(self, text: str) -> None:
         self.copy_to_clipboard(text)
@@ -144,7 +145,7 @@ class SwinkApp(ConversationActions, CommandApp):
     async def on_submitted(self, event: Submitted) -> None:
         """Say it to the agent, or obey a command."""
         for panel in self.query(AskingPanel):
-            panel.guard.rest()
+            panel.guard.mark_sent()
         if event.kind == "command":
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:
@@ -155,10 +156,10 @@ class SwinkApp(ConversationActions, CommandApp):
             self.driver.send(event.input)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Somebody is writing: no question takes the focus now."""
+        """The user is writing: no question takes the focus now."""
         if event.text_area is self.editor and not self.editor.is_blank:
             for panel in self.query(AskingPanel):
-                panel.guard.type()
+                panel.guard.mark_typed()
 
     def on_asking_panel_leave(self, event: AskingPanel.Leave) -> None:
         """Back to the editor, with what was meant for it."""
@@ -169,7 +170,25 @@ class SwinkApp(ConversationActions, CommandApp):
     def action_scroll_page(self, step: int) -> None:
         """A page of the question that has the focus, else of the conversation."""
         if not any(panel.scroll_pages(step) for panel in self.query(AskingPanel)):
-            super().action_scroll_page(step)
+            self.view.scroll_page(step)
+
+    def action_scroll_to_end(self) -> None:
+        self.view.scroll_to_end()
+
+    def action_toggle_fold(self) -> None:
+        self.view.toggle_fold()
+
+    def action_select_block(self, step: int) -> None:
+        """Select the call before or after; while there is text in the editor the keys select in that."""
+        if self.editor.has_focus and not self.editor.is_blank:
+            raise SkipAction
+        self.view.select_block(step)
+
+    def action_toggle_thoughts(self) -> None:
+        self.view.cycle_thoughts()
+
+    def action_toggle_todo(self) -> None:
+        self.todo.is_wanted = not self.todo.is_wanted
 
     def action_answer(self) -> None:
         any(panel.take_focus() for panel in self.query(AskingPanel))
@@ -258,7 +277,7 @@ class SwinkApp(ConversationActions, CommandApp):
 
     def on_update_due(self) -> None:
         if not self.is_leaving:
-            self.updater.show()
+            self.updater.show_changes()
             self.update_last_words()
             self._throttle.flushed()
 

@@ -42,7 +42,7 @@ class ConversationDriver:
         self.is_planning = False
         self.has_plan = False
         """Whether the last run made a plan."""
-        self.commands = OwnCommands(self._show, self._tell_model, clock)
+        self.commands = OwnCommands(self._show_block, self._tell_model, clock)
         self._pace = Pace(clock)
         self._task: asyncio.Task[Any] | None = None
         self._aborting = False
@@ -68,7 +68,7 @@ class ConversationDriver:
         self.activity = Activity()
         if self._subscription is not None:
             self._subscription()  # the agent may be the same one
-        self._subscription = agent.subscribe(self._take)
+        self._subscription = agent.subscribe(self._take_event)
         self.changed()
 
     @property
@@ -87,7 +87,7 @@ class ConversationDriver:
             self.agent.steer(input)
             self.changed()
         else:
-            self._begin(input)
+            self._begin_run(input)
 
     def queue(self, input: Input) -> None:
         """Say it when the agent would stop."""
@@ -95,12 +95,12 @@ class ConversationDriver:
             self.agent.follow_up(input)
             self.changed()
         else:
-            self._begin(input)
+            self._begin_run(input)
 
     def go_on(self) -> None:
         """Finish what an interruption left, or say what is queued."""
         if not self.is_running:
-            self._begin(None)
+            self._begin_run(None)
 
     def take_back(self) -> tuple[UserMessage, ...]:
         """Empty the queues; what was in them."""
@@ -217,7 +217,7 @@ class ConversationDriver:
                 self.go_on()
             self.changed()
 
-    def _begin(self, input: Input | None) -> None:
+    def _begin_run(self, input: Input | None) -> None:
         self._aborting = False
         self.activity = Activity("running", since=self.clock())
         self._task = asyncio.create_task(self._run(input), name="swink-run")
@@ -245,7 +245,7 @@ class ConversationDriver:
             self.ended(self.activity)
             self.changed()
 
-    def _show(self, block: ToolBlock) -> None:
+    def _show_block(self, block: ToolBlock) -> None:
         self.transcript.show(block)
         self.changed()
 
@@ -262,9 +262,9 @@ class ConversationDriver:
             self.transcript.take(MessageEnd(message))
         self.changed()
 
-    def _take(self, event: AgentEvent) -> None:
+    def _take_event(self, event: AgentEvent) -> None:
         self.transcript.take(event)
-        self._pace.take(event)
+        self._pace.take_event(event)
         if type(event) is not MessageUpdate or self.activity.retry_at or self.activity.reading:
             self.activity = self.activity.after(event, self.clock())
         if self._aborting and isinstance(event, AgentStart):

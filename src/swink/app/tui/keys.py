@@ -87,7 +87,7 @@ def keymap(chosen: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _is_key(key: str) -> bool:
-    """Whether a terminal may send it, and nobody needs it to write."""
+    """Whether a terminal may send it, and it is not needed to write."""
     *modifiers, name = key.strip().split("+")
     if not _MODIFIERS.issuperset(modifiers):
         return False

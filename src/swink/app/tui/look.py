@@ -14,59 +14,59 @@ from rich.style import Style
 from textual.theme import Theme
 
 
-class Syntax(Struct, frozen=True):
+class Syntax(Struct, frozen=True, kw_only=True):
     """How the parts of a program look."""
 
-    comment: Style
-    keyword: Style
-    string: Style
-    number: Style
-    defined: Style
+    comment: Style = Style()
+    keyword: Style = Style()
+    string: Style = Style()
+    number: Style = Style()
+    defined: Style = Style()
     """Names of functions, classes and tags where they stand out."""
-    builtin: Style
+    builtin: Style = Style()
 
 
-class Look(Struct, frozen=True):
-    """The styles of a screen; painters know no others."""
+class Look(Struct, frozen=True, kw_only=True):
+    """The styles of a screen; painters know no others. What is not given is as the terminal has it."""
 
     name: str
-    is_dark: bool
-    background: str
+    is_dark: bool = True
+    background: str = "ansi_default"
     """What everything stands on: a colour of Textual's."""
-    surface: str
+    surface: str = "ansi_default"
     """A little raised: the editor, panels, code."""
-    text: Style
-    dim: Style
-    strong: Style
-    emphasis: Style
-    strike: Style
-    accent: Style
-    border: Style
+    text: Style = Style()
+    dim: Style = Style()
+    strong: Style = Style()
+    emphasis: Style = Style()
+    strike: Style = Style()
+    accent: Style = Style()
+    border: Style = Style()
     """Lines: of tables, rules, quotes, panels."""
-    prompt: Style
-    thinking: Style
-    heading: Style
-    subheading: Style
-    code: Style
-    code_block: Style
-    link: Style
-    quote: Style
-    added: Style
-    removed: Style
-    added_word: Style
-    removed_word: Style
-    ok: Style
-    failed: Style
-    warning: Style
-    running: Style
-    plan: Style
-    selected: Style
+    prompt: Style = Style()
+    thinking: Style = Style()
+    heading: Style = Style()
+    subheading: Style = Style()
+    code: Style = Style()
+    code_block: Style = Style()
+    link: Style = Style()
+    quote: Style = Style()
+    added: Style = Style()
+    removed: Style = Style()
+    added_word: Style = Style()
+    removed_word: Style = Style()
+    ok: Style = Style()
+    failed: Style = Style()
+    warning: Style = Style()
+    running: Style = Style()
+    plan: Style = Style()
+    selected: Style = Style()
     """The block that keys act on."""
-    found: Style
+    found: Style = Style()
     """What a search found."""
-    cursor: Style
+    cursor: Style = Style()
     """The end of a reply that is still arriving."""
-    syntax: Syntax
+    syntax: Syntax = Syntax()
 
 
 class _Colours(Struct, frozen=True):
@@ -92,63 +92,31 @@ class _Colours(Struct, frozen=True):
     removed_word: str
 
 
-_DARK = _Colours(
-    background="#15171c",
-    surface="#1c1f26",
-    raised="#262a33",
-    text="#d4d8e0",
-    strong="#f4f6fa",
-    dim="#8d95a3",
-    border="#4a515e",
-    accent="#86b0ff",
-    green="#87cf9a",
-    red="#f2909a",
-    yellow="#e3c07a",
-    violet="#c6a3f5",
-    orange="#e8ac7d",
-    added="#16281e",
-    added_word="#245c3a",
-    removed="#2e1a1e",
-    removed_word="#712f39",
-)
-_LIGHT = _Colours(
-    background="#fbfbf9",
-    surface="#f1f1ed",
-    raised="#e5e6e1",
-    text="#2a2d33",
-    strong="#000000",
-    dim="#666b75",
-    border="#b9bdc4",
-    accent="#1d5bc4",
-    green="#1c6b35",
-    red="#b3232f",
-    yellow="#7d5a00",
-    violet="#7a3fb8",
-    orange="#99440b",
-    added="#e4f4e6",
-    added_word="#b2e3bb",
-    removed="#fbe7e8",
-    removed_word="#f4bfc3",
-)
-_HIGH_CONTRAST = _Colours(
-    background="#000000",
-    surface="#0c0c0c",
-    raised="#242424",
-    text="#ffffff",
-    strong="#ffffff",
-    dim="#c8c8c8",
-    border="#9a9a9a",
-    accent="#7cc7ff",
-    green="#7dff9b",
-    red="#ffa3a3",
-    yellow="#ffe066",
-    violet="#e0b8ff",
-    orange="#ffc48a",
-    added="#002b10",
-    added_word="#00591f",
-    removed="#3a0008",
-    removed_word="#6e0013",
-)
+_TABLE = """
+              dark     light    high-contrast
+background    #15171c  #fbfbf9  #000000
+surface       #1c1f26  #f1f1ed  #0c0c0c
+raised        #262a33  #e5e6e1  #242424
+text          #d4d8e0  #2a2d33  #ffffff
+strong        #f4f6fa  #000000  #ffffff
+dim           #8d95a3  #666b75  #c8c8c8
+border        #4a515e  #b9bdc4  #9a9a9a
+accent        #86b0ff  #1d5bc4  #7cc7ff
+green         #87cf9a  #1c6b35  #7dff9b
+red           #f2909a  #b3232f  #ffa3a3
+yellow        #e3c07a  #7d5a00  #ffe066
+violet        #c6a3f5  #7a3fb8  #e0b8ff
+orange        #e8ac7d  #99440b  #ffc48a
+added         #16281e  #e4f4e6  #002b10
+added_word    #245c3a  #b2e3bb  #00591f
+removed       #2e1a1e  #fbe7e8  #3a0008
+removed_word  #712f39  #f4bfc3  #6e0013
+"""
+
+
+def _palettes() -> dict[str, _Colours]:
+    names, *rows = [line.split() for line in _TABLE.strip().splitlines()]
+    return {name: _Colours(**{row[0]: row[at] for row in rows}) for at, name in enumerate(names, 1)}
 
 
 def _coloured(name: str, colours: _Colours, *, is_dark: bool) -> Look:
@@ -199,10 +167,6 @@ def _ansi() -> Look:
     """Bright black is unreadable in some palettes, so what recedes is dim instead."""
     return Look(
         name="ansi",
-        is_dark=True,
-        background="ansi_default",
-        surface="ansi_default",
-        text=Style(),
         dim=Style(dim=True),
         strong=Style(bold=True),
         emphasis=Style(italic=True),
@@ -214,7 +178,6 @@ def _ansi() -> Look:
         heading=Style(color="cyan", bold=True),
         subheading=Style(bold=True),
         code=Style(color="yellow"),
-        code_block=Style(),
         link=Style(color="cyan", underline=True),
         quote=Style(italic=True),
         added=Style(color="green"),
@@ -241,49 +204,30 @@ def _ansi() -> Look:
 
 
 def _plain() -> Look:
-    bold, underlined, reverse, usual = (
-        Style(bold=True),
-        Style(underline=True),
-        Style(reverse=True),
-        Style(),
-    )
+    bold, underlined, reverse = Style(bold=True), Style(underline=True), Style(reverse=True)
+    both = Style(bold=True, underline=True)
     return Look(
         name="plain",
-        is_dark=True,
-        background="ansi_default",
-        surface="ansi_default",
-        text=usual,
-        dim=usual,
         strong=bold,
         emphasis=underlined,
-        strike=usual,
         accent=bold,
-        border=usual,
         prompt=bold,
-        thinking=usual,
-        heading=Style(bold=True, underline=True),
+        heading=both,
         subheading=bold,
         code=bold,
-        code_block=usual,
         link=underlined,
-        quote=usual,
-        added=usual,
-        removed=usual,
-        added_word=Style(bold=True, underline=True),
-        removed_word=Style(bold=True, underline=True),
-        ok=usual,
+        added_word=both,
+        removed_word=both,
         failed=bold,
         warning=bold,
-        running=usual,
         plan=bold,
         selected=bold,
         found=reverse,
         cursor=reverse,
-        syntax=Syntax(usual, usual, usual, usual, usual, usual),
     )
 
 
-_PALETTES = {"dark": _DARK, "light": _LIGHT, "high-contrast": _HIGH_CONTRAST}
+_PALETTES = _palettes()
 LOOKS: Mapping[str, Look] = MappingProxyType(
     {
         **{name: _coloured(name, colours, is_dark=name != "light") for name, colours in _PALETTES.items()},

@@ -20,7 +20,7 @@ _TICK = 0.1
 
 
 class ScreenUpdater:
-    """Everything on the screen that changes by itself; `show` brings it up to date."""
+    """Everything on the screen that changes by itself; `show_changes` brings it up to date."""
 
     def __init__(
         self, app: App[int], driver: ConversationDriver, permissions: Permissions, attention: Attention
@@ -41,28 +41,28 @@ class ScreenUpdater:
         self._shown: object = None
         self._ticker = app.set_interval(_TICK, self.show_status, pause=True)
 
-    def use(self, look: Look) -> None:
+    def use_look(self, look: Look) -> None:
         for widget in (self.view, self.tools, self.todo, *self.panels, self.bar):
             widget.look = look
 
-    def show(self) -> None:
+    def show_changes(self) -> None:
         """Bring everything up to date."""
         driver = self._driver
         transcript = driver.transcript
         is_other = transcript is not self._shown
         if is_other:
             self._shown, self._version = transcript, 0
-            self.view.begin(transcript.inside)
-            self.todo.begin()
+            self.view.begin_conversation(transcript.inside)
+            self.todo.begin_conversation()
         changes = transcript.since(self._version)
         self._version = changes.version
         self.view.plan = driver.is_planning
-        self.view.take(changes)
+        self.view.take_changes(changes)
         if is_other:
             gc.freeze()  # what is loaded stays; to search it for garbage takes longer the more it is
-        self.tools.take(self.view.running)
-        self.todo.take(changes)
-        self.queue.show(driver.agent.steering, driver.agent.follow_ups)
+        self.tools.take_running(self.view.running)
+        self.todo.take_changes(changes)
+        self.queue.show_queued(driver.agent.steering, driver.agent.follow_ups)
         self.editor.is_busy = driver.is_running
         self.editor.has_queue = bool(driver.queued)
         self.editor.show_mode("plan: nothing is changed" if driver.is_planning else "")
@@ -88,8 +88,8 @@ class ScreenUpdater:
 
     def show_status(self) -> None:
         """Bring the status bar, the title and the questions up to date."""
-        self.bar.show(self._status())
-        self._attention.show(
+        self.bar.show_status(self._status())
+        self._attention.show_state(
             is_running=self._driver.is_running,
             waiting=len(self._permissions.waiting) + len(self._permissions.forms.waiting),
             subject=f"swink · {os.path.basename(os.getcwd())}",

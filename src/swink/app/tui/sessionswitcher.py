@@ -134,7 +134,7 @@ class SessionSwitcher:
 
     # ── another one ──
 
-    async def begin(self) -> None:
+    async def recover_files(self) -> None:
         """Look after what a process that was killed left; call it once at the start."""
         if self.snapshots is not None:
             await self.snapshots.recover()
@@ -169,7 +169,7 @@ class SessionSwitcher:
     ) -> Rewound:
         """Go back to before a prompt: the conversation, the files, or both.
 
-        Files that somebody else changed meanwhile are left unless their paths are confirmed.
+        Files that were changed by others meanwhile are left unless their paths are confirmed.
         """
         prompt = next((prompt for prompt in self.prompts() if prompt.number == number), None)
         if prompt is None:
@@ -254,7 +254,7 @@ class SessionSwitcher:
         if keeper is None:
             messages = list(self.driver.agent.messages)[:at]
             transcript = Transcript.of([saved(message, number) for number, message in enumerate(messages)])
-            self._take(lambda before: before.copy(messages=messages), transcript)
+            self._replace_agent(lambda before: before.copy(messages=messages), transcript)
             return
         if (id := keeper.saved_id()) is None or not keeper.is_complete:
             raise SessionError("this conversation is not saved, so it can be neither forked nor rewound")
@@ -284,9 +284,9 @@ class SessionSwitcher:
             return agent
 
         self.keeper = keeper
-        self._take(copy, transcript)
+        self._replace_agent(copy, transcript)
 
-    def _take(self, copy: Callable[[Agent], Agent], transcript: Transcript) -> None:
+    def _replace_agent(self, copy: Callable[[Agent], Agent], transcript: Transcript) -> None:
         """Let a copy of the agent take its place, made while it has all its tools."""
         planning = self.driver.is_planning
         self.driver.set_planning(False)

@@ -12,10 +12,10 @@ from textual.widget import Widget
 
 from swink.app.tui.activity import Activity
 from swink.app.tui.look import LOOKS, Look
+from swink.app.tui.view.callpainter import SPINNER
 from swink.events.transcript import Totals
 from swink.messages.modelspec import format_dollars
 
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _GAUGE = 8
 
 
@@ -98,7 +98,7 @@ _STATE_STYLES = {"idle": "ok", "running": "accent", "error": "failed", "aborted"
 def _state(status: Status) -> str:
     if status.activity.state != "running":
         return status.activity.state
-    return f"{_SPINNER[int(status.now * 10) % len(_SPINNER)]} running"
+    return f"{SPINNER[int(status.now * 10) % len(SPINNER)]} running"
 
 
 def _gauge(part: float) -> StatusItem:
@@ -129,7 +129,7 @@ class StatusBar(Widget):
         self.status: Status | None = None
         self.look: Look = LOOKS["dark"]
 
-    def show(self, status: Status) -> None:
+    def show_status(self, status: Status) -> None:
         if status != self.status:
             self.status = status
             self.refresh()

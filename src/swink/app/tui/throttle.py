@@ -20,6 +20,7 @@ class Throttle:
         self._is_touched = self._is_flushing = self._is_closed = False
 
     def touch(self) -> None:
+        """Something changed: flush soon, unless that is scheduled already or under way."""
         self._is_touched = True
         if self._scheduled is None and not self._is_flushing and not self._is_closed:
             loop = asyncio.get_running_loop()
@@ -33,6 +34,7 @@ class Throttle:
             self.touch()
 
     def close(self) -> None:
+        """Drop the flush that is scheduled, and schedule no more."""
         self._is_closed = True
         if self._scheduled is not None:
             self._scheduled.cancel()

@@ -1,4 +1,4 @@
-"""Somebody's word: on a tool call, and on what the agent asks."""
+"""Panels that ask the user: about a tool call, and what the agent wants to know."""
 
 from swink.app.tui.approval.answers import KeyGuard
 from swink.app.tui.approval.approvalpanel import ApprovalPanel

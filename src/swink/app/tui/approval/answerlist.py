@@ -37,7 +37,7 @@ class Answers(Widget, can_focus=False):
         super().__init__()
         self._lines: Lines = []
 
-    def show(self, lines: Lines) -> None:
+    def show_lines(self, lines: Lines) -> None:
         """Show lines of pieces, each with the key that a click on it stands for."""
         self._lines = lines
         self.styles.height = max(1, len(lines))

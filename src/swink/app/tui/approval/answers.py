@@ -1,4 +1,4 @@
-"""When a key counts as an answer: only if the person could have seen the question.
+"""When a key counts as an answer: only if the user could have seen the question.
 
 Not in the first moment after it appeared, and never while the editor has the focus.
 """
@@ -20,11 +20,11 @@ class KeyGuard:
         self._shown = float("-inf")
         self._typed = float("-inf")
 
-    def hide(self) -> None:
+    def mark_hidden(self) -> None:
         """A question is about to appear: nobody can have seen it yet."""
         self._shown = float("inf")
 
-    def show(self) -> None:
+    def mark_shown(self) -> None:
         """A question is on the screen, or has been given the focus."""
         self._shown = self._clock()
 
@@ -32,11 +32,11 @@ class KeyGuard:
     def is_shown(self) -> bool:
         return self._shown != float("inf")
 
-    def type(self) -> None:
-        """Somebody has typed in the editor."""
+    def mark_typed(self) -> None:
+        """The user has typed in the editor."""
         self._typed = self._clock()
 
-    def rest(self) -> None:
+    def mark_sent(self) -> None:
         """What was typed has been sent: nobody is in the middle of it."""
         self._typed = float("-inf")
 

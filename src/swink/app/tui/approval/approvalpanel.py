@@ -44,7 +44,6 @@ class ApprovalPanel(AskingPanel):
     def __init__(self, permissions: Permissions, *, guard: KeyGuard | None = None) -> None:
         super().__init__(guard)
         self.permissions = permissions
-        self.question: Question | None = None
         self.stage: Stage = "choose"
         self._marked = "y"
         self._raw = False
@@ -54,40 +53,31 @@ class ApprovalPanel(AskingPanel):
         self._hunk = 0
 
     @property
-    def is_asking(self) -> bool:
-        return self.question is not None
+    def question(self) -> Question | None:
+        return self.asked
+
+    @property
+    def waiting(self) -> Sequence[Question]:
+        return self.permissions.waiting
 
     def update_questions(self, *, editor_is_blank: bool = True) -> None:
-        waiting = self.permissions.waiting
-        if not waiting:
-            if self.question is not None:
-                self.question = self._review = None
-                self.close()
-            return
-        if waiting[0] is not self.question:
-            self._begin(waiting[0])
-        self._show_title()
-        self.take_focus_if(editor_is_blank)
+        super().update_questions(editor_is_blank=editor_is_blank)
+        self._show_title()  # more may wait now
 
-    # One question
-
-    def _begin(self, question: Question) -> None:
-        self.question = question
+    def begin_question(self) -> None:
         self.stage, self._raw, self._trouble, self._review = "choose", False, "", None
-        self._marked, self._scope = default_key(question), "project"
-        self.open()
+        self._marked = "y" if self.question is None else default_key(self.question)
+        self._scope = "project"
 
     def _answer(self, reply: Reply) -> None:
-        question = self.question
-        if question is not None:
-            self.permissions.questions.answer(question, reply)
-            waiting = self.permissions.waiting
-            if waiting:
-                self._begin(waiting[0])
-                self.focus()
-            else:
-                self.question = self._review = None
-                self.close()
+        if self.question is None:
+            return
+        self.permissions.questions.answer(self.question, reply)
+        if self.waiting:
+            self.open(self.waiting[0])
+            self.focus()
+        else:
+            self.close()
 
     def _show_title(self) -> None:
         question, count = self.question, len(self.permissions.waiting)
@@ -190,10 +180,6 @@ class ApprovalPanel(AskingPanel):
         self.query_one(AnswerField).open(text, placeholder)
         self.show_answers()
 
-    def on_answer_field_left(self, event: AnswerField.Left) -> None:
-        event.stop()
-        self._back()
-
     def on_answer_field_turned(self, event: AnswerField.Turned) -> None:
         event.stop()
         if self.stage == "rule":
@@ -217,19 +203,17 @@ class ApprovalPanel(AskingPanel):
                 case "hunk" if self._review is not None:
                     self._review.verdicts[self._hunk] = event.text
                     self._hunk = self._review.next_open if self._review.next_open is not None else self._hunk
-                    self._back()
+                    self.leave_field()
                 case _:
-                    self._back()
+                    self.leave_field()
         except (MisuseError, ValueError) as error:
             self._trouble = str(error)
             self.show_answers()
 
-    def _back(self) -> None:
+    def leave_field(self, *, keep: bool = True) -> None:
         self.stage = "review" if self.stage == "hunk" else "choose"
         self._trouble = ""
-        self.query_one(AnswerField).close()
-        self.focus()
-        self.lay_out(keep=True)
+        super().leave_field(keep=keep)
 
     # What is shown
 
@@ -243,16 +227,16 @@ class ApprovalPanel(AskingPanel):
         self.show_answers()
         self.is_laid_out = size <= _LONG
         if self.is_laid_out:
-            self.query_one(CallView).show(self._rows(width), self._room, keep=keep)
+            self.query_one(CallView).show_rows(self._rows(width), self._room, keep=keep)
         else:
-            self.guard.hide()  # nobody answers what they cannot see
-            self.query_one(CallView).show([(("this call is long; a moment …", "notice"),)], self._room)
+            self.guard.mark_hidden()  # nobody answers what they cannot see
+            self.query_one(CallView).show_rows([(("this call is long; a moment …", "notice"),)], self._room)
             self.run_worker(self._lay_out_long(question, width), exclusive=True, group="lay out")
 
     async def _lay_out_long(self, question: Question, width: int) -> None:
         rows = await in_thread(self._rows, width)
         if question is self.question:
-            self.query_one(CallView).show(rows, self._room)
+            self.query_one(CallView).show_rows(rows, self._room)
             self.show_answers()
             self.is_laid_out = True
             self.call_after_refresh(self.appear)
@@ -277,7 +261,7 @@ class ApprovalPanel(AskingPanel):
 
     def show_answers(self) -> None:
         if self.question is not None:
-            self.query_one(Answers).show(self._answer_lines())
+            self.query_one(Answers).show_lines(self._answer_lines())
             self._show_title()
 
     def _answer_lines(self) -> Lines:

@@ -1,5 +1,8 @@
 """A panel that asks: below the conversation and above the editor, never in the way of who is writing."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -17,7 +20,7 @@ _LOW = 24
 
 
 class AskingPanel(Vertical, can_focus=True):
-    """Shows a question if there is one; its keys answer it, once whoever presses them could have seen it."""
+    """Shows the first question that waits; keys answer it once the user could have seen it."""
 
     DEFAULT_CSS = """
     AskingPanel { height: auto; display: none; border: round $border; padding: 0 1;
@@ -35,6 +38,8 @@ class AskingPanel(Vertical, can_focus=True):
     def __init__(self, guard: KeyGuard | None = None) -> None:
         super().__init__()
         self.guard = guard or KeyGuard()
+        self.asked: Any = None
+        """The question that is shown, or None."""
         self.is_laid_out = True
         """Whether the whole question is shown, and no word that it will be."""
         self._look: Look = LOOKS["dark"]
@@ -48,11 +53,12 @@ class AskingPanel(Vertical, can_focus=True):
     # What each panel says for itself
 
     @property
-    def is_asking(self) -> bool:
+    def waiting(self) -> Sequence[object]:
+        """The questions that wait for an answer, the first one to be shown."""
         raise NotImplementedError
 
-    def update_questions(self, *, editor_is_blank: bool = True) -> None:
-        """Show the first question that waits, or nothing; the focus comes only if nobody is writing."""
+    def begin_question(self) -> None:
+        """Forget what belonged to the question before."""
         raise NotImplementedError
 
     def take_key(self, key: str) -> bool:
@@ -70,6 +76,23 @@ class AskingPanel(Vertical, can_focus=True):
     # What the app calls
 
     @property
+    def is_asking(self) -> bool:
+        return self.asked is not None
+
+    def update_questions(self, *, editor_is_blank: bool = True) -> None:
+        """Show the first question that waits, or nothing; it takes the focus if the editor is not in use."""
+        waiting = self.waiting
+        if not waiting:
+            if self.is_asking:
+                self.close()
+            return
+        if waiting[0] is not self.asked:
+            self.open(waiting[0])
+        is_free = editor_is_blank and self.guard.is_idle and self.screen.is_current
+        if is_free and not self.has_focus_within:
+            self.take_focus()
+
+    @property
     def look(self) -> Look:
         return self._look
 
@@ -85,7 +108,7 @@ class AskingPanel(Vertical, can_focus=True):
             return False
         if not self.has_focus_within:
             if self.guard.is_shown:
-                self.guard.show()
+                self.guard.mark_shown()
             (self.query_one(AnswerField) if self.query_one(AnswerField).display else self).focus()
         return True
 
@@ -99,29 +122,35 @@ class AskingPanel(Vertical, can_focus=True):
 
     # For the panels
 
-    def open(self) -> None:
+    def open(self, question: object) -> None:
+        """Show a question; keys count from when it is painted."""
+        self.asked = question
+        self.begin_question()
         self.query_one(AnswerField).close()
         self.display = True
-        self.guard.hide()
+        self.guard.mark_hidden()
         self.lay_out()
-        self.call_after_refresh(self.appear)  # the time counts from when it can be seen
+        self.call_after_refresh(self.appear)
 
     def appear(self) -> None:
         """Let keys count from now on, if what is asked is on the screen."""
         if self.is_laid_out:
-            self.guard.show()
+            self.guard.mark_shown()
 
     def close(self) -> None:
         """Disappear; the editor has the focus again if it was here."""
+        self.asked = None
         had_focus = self.has_focus_within
         self.query_one(AnswerField).close()
         self.display = False
         if had_focus:
             self.post_message(self.Leave())
 
-    def take_focus_if(self, editor_is_blank: bool) -> None:
-        if editor_is_blank and self.guard.is_idle and not self.has_focus_within and self.screen.is_current:
-            self.take_focus()
+    def leave_field(self, *, keep: bool = False) -> None:
+        """Back from the field to the answers."""
+        self.query_one(AnswerField).close()
+        self.focus()
+        self.lay_out(keep=keep)
 
     def show_title(self, title: str, hint: str) -> None:
         """Say in the border what is asked, and which keys there are."""
@@ -154,7 +183,7 @@ class AskingPanel(Vertical, can_focus=True):
         if self.guard.counts:
             taken = self.take_key(event.key)
         elif event.is_printable or event.key in ("enter", "backspace"):
-            # Whoever pressed it has not seen the question: it belongs to what they were writing.
+            # The user has not seen the question yet: the key belongs to what they were writing.
             self.post_message(self.Leave(event.character or "" if event.is_printable else ""))
         else:
             taken = event.key == "escape"
@@ -167,6 +196,10 @@ class AskingPanel(Vertical, can_focus=True):
         if not self.is_writing:
             event.stop()
             self.post_message(self.Leave(event.text))
+
+    def on_answer_field_left(self, event: AnswerField.Left) -> None:
+        event.stop()
+        self.leave_field()
 
     def on_answers_clicked(self, event: Answers.Clicked) -> None:
         """A click is a key."""

@@ -103,7 +103,7 @@ class CallView(ScrollView, can_focus=False):
         height = self.styles.height
         return height is not None and len(self._rows) > height.value
 
-    def show(self, rows: Sequence[Row], most: int, *, keep: bool = False) -> None:
+    def show_rows(self, rows: Sequence[Row], most: int, *, keep: bool = False) -> None:
         """Show rows, at most so many at a time; from the beginning unless the place is kept."""
         self._rows = rows
         self.styles.height = max(1, min(len(rows), most))

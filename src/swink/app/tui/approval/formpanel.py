@@ -3,6 +3,8 @@
 1–9 or ↑ ↓ Enter: a choice    t: an answer of their own    ← →: other questions    x: no answer    Esc: back
 """
 
+from collections.abc import Sequence
+
 from rich.style import Style
 
 from swink.app.assistant.forms import Filling, Form, Item
@@ -21,24 +23,18 @@ class FormPanel(AskingPanel):
     def __init__(self, forms: Forms, *, guard: KeyGuard | None = None) -> None:
         super().__init__(guard)
         self.forms = forms
-        self.form: Form | None = None
         self._filling = Filling(())
 
     @property
-    def is_asking(self) -> bool:
-        return self.form is not None
+    def form(self) -> Form | None:
+        return self.asked
 
-    def update_questions(self, *, editor_is_blank: bool = True) -> None:
-        waiting = self.forms.waiting
-        if not waiting:
-            if self.form is not None:
-                self._end()
-            return
-        if waiting[0] is not self.form:
-            self.form = waiting[0]
-            self._filling = Filling(self.form.items)
-            self.open()
-        self.take_focus_if(editor_is_blank)
+    @property
+    def waiting(self) -> Sequence[Form]:
+        return self.forms.waiting
+
+    def begin_question(self) -> None:
+        self._filling = Filling(() if self.form is None else self.form.items)
 
     def take_key(self, key: str) -> bool:
         filling = self._filling
@@ -74,12 +70,6 @@ class FormPanel(AskingPanel):
         self.focus()
         self._after(bool(event.text.strip()) and self._filling.write(event.text.strip()))
 
-    def on_answer_field_left(self, event: AnswerField.Left) -> None:
-        event.stop()
-        self.query_one(AnswerField).close()
-        self.focus()
-        self.lay_out()
-
     def _after(self, ready: bool) -> None:
         if ready:
             self._send([answer or "" for answer in self._filling.answers])
@@ -89,11 +79,7 @@ class FormPanel(AskingPanel):
     def _send(self, answers: list[str] | None) -> None:
         if self.form is not None:
             self.forms.answer(self.form, answers)
-            self._end()
-
-    def _end(self) -> None:
-        self.form = None
-        self.close()
+            self.close()
 
     # What is shown
 
@@ -109,11 +95,11 @@ class FormPanel(AskingPanel):
                 rows += text_rows(item.question, width - 1, "name")
                 rows += text_rows(answer or "", width - 1, "text", first="→ ", rest="  ")
         most = 4 if self.is_low else max(3, self.screen.size.height - 12 - len(self._lines()))
-        self.query_one(CallView).show(rows, most, keep=keep)
+        self.query_one(CallView).show_rows(rows, most, keep=keep)
         self.show_answers()
 
     def show_answers(self) -> None:
-        self.query_one(Answers).show(self._lines())
+        self.query_one(Answers).show_lines(self._lines())
         filling = self._filling
         count = len(filling.items)
         where = f" · {filling.at + 1} of {count}" if count > 1 and filling.item is not None else ""

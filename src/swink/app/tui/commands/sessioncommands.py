@@ -130,7 +130,7 @@ async def take_up(context: CommandContext, sessions: SessionSwitcher) -> None:
         task.add_done_callback(tasks.discard)
 
     context.driver.ended = run_ended
-    await sessions.begin()
+    await sessions.recover_files()
     if sessions.is_choosing and sessions.store is not None:
         await _choose(context, sessions, sessions.store)
     elif sessions.keeper is not None and sessions.keeper.is_resumed:

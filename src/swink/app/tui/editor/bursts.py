@@ -58,7 +58,7 @@ class Burst:
         return character
 
     def take_enter(self, at: float) -> bool:
-        """Whether the Enter is kept back; if not, somebody pressed it."""
+        """Whether the Enter is kept back; if not, the user pressed it."""
         self._note(at)
         if not self._rapid:
             return False

@@ -47,7 +47,7 @@ class Completer:
         offer = complete_command(line, self.commands()) if is_first_line else None
         mention = being_typed(line) if offer is None else None
         if mention is None:
-            self.show(offer)
+            self.show_offer(offer)
         return mention
 
     async def find(self, start: int, query: str) -> None:
@@ -62,13 +62,13 @@ class Completer:
             paths = await self._index.find(query)
             if being_typed(self._line()[1]) != (start, query):
                 return
-            self.show(complete_mention(start, query, paths))
+            self.show_offer(complete_mention(start, query, paths))
             if fresh:
                 return
             fresh = True
             await self._index.refresh()
 
-    def show(self, offer: Offer | None) -> None:
+    def show_offer(self, offer: Offer | None) -> None:
         """Offer something else; what was dismissed stays closed while it is typed on."""
         place = None if offer is None else (self._line()[0], offer.start)
         if offer is None or not offer.items or place == self._dismissed:
@@ -99,7 +99,7 @@ class Completer:
         self.choices.mark(step)
         return True
 
-    def rest(self) -> str:
+    def rest_of_marked(self) -> str:
         """What is missing to the marked choice, if what stands there is its beginning."""
         if self.choices is None or self.offer is None or (marked := self.choices.marked) is None:
             return ""

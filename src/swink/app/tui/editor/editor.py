@@ -1,8 +1,7 @@
 """The editor: a prompt is written in it, Enter sends it.
 
-keys ─┬─ Burst         an unbracketed paste is told from typing
-      ├─ Completer     while it offers something ↑ ↓ Tab Enter Esc are about that
-      └─ FoldedArea    everything else: text, with placeholders for long pastes and images
+keys ─┬─ Completer     while it offers something ↑ ↓ Tab Enter Esc are about that
+      └─ PastingArea   everything else: text, with placeholders for long pastes and images
 """
 
 import asyncio
@@ -18,19 +17,17 @@ from textual.geometry import Size
 from textual.widgets import TextArea
 
 from swink.app.tui.editor import external
-from swink.app.tui.editor.area import FoldedArea
-from swink.app.tui.editor.attaching import compose, needs_files, pasted_images, read_image
-from swink.app.tui.editor.bursts import HOLD, Burst, Settled
+from swink.app.tui.editor.attaching import compose, needs_files
 from swink.app.tui.editor.choices import Choices
-from swink.app.tui.editor.clipboardimage import save_clipboard_image
 from swink.app.tui.editor.completer import Commands, Completer
 from swink.app.tui.editor.drafts import Drafts
 from swink.app.tui.editor.mentions import PathIndex
 from swink.app.tui.editor.offers import CommandWord, Completion
+from swink.app.tui.editor.pasting import PastingArea
 from swink.app.tui.editor.prompthistory import PromptHistory
 from swink.app.tui.editor.promptrecall import PromptRecall
 from swink.app.tui.editor.submitted import How, Submitted, TakeBack, is_command, kind_of
-from swink.app.tui.editor.typed import Typed, fold, join, make_harmless
+from swink.app.tui.editor.typed import Typed, fold, join
 from swink.app.tui.keys import SPELLINGS, teach_keys
 from swink.errors import AgentError
 from swink.messages import Input
@@ -50,7 +47,7 @@ _TITLES = {
 teach_keys()
 
 
-class Editor(FoldedArea):
+class Editor(PastingArea):
     """A prompt of one or more lines.
 
     `directory` is where mentions are looked up, `state` the folder that keeps history and drafts; without it
@@ -92,23 +89,23 @@ class Editor(FoldedArea):
         commands: Commands = tuple[CommandWord, ...],
         choices: Choices | None = None,
     ) -> None:
-        super().__init__(placeholder=PLACEHOLDER)
+        super().__init__(state and state / "images", placeholder=PLACEHOLDER)
         self.is_busy = False
         """Whether the agent works, which the app says: Alt+Enter queues then."""
         self.has_queue = False
         """Whether messages wait, which the app says: ↑ in an empty editor takes the last one back."""
-        self.detects_bursts: bool | None = None
-        """Whether keys that come at once are a paste; by default where there is a terminal."""
         self._directory = directory or Path.cwd()
         self._state = state
         self._recall = PromptRecall(PromptHistory(state and state / "history.jsonl", str(self._directory)))
         self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
         self._completer = Completer(choices, commands, PathIndex(self._directory), self._line_to_cursor)
-        self._burst = Burst()
-        self._burst_grew = False
         self._sent: dict[str, Typed] = {}
         self._mode = ""
         self._draft_waits = False
+
+    @property
+    def is_searching(self) -> bool:
+        return self._recall.is_searching
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return max(1, min(self.wrapped_document.height, viewport.height // 3 - 2))
@@ -118,9 +115,6 @@ class Editor(FoldedArea):
         self.scroll_cursor_visible()
 
     def on_mount(self) -> None:
-        """Remember what was said, and what was not."""
-        if self.detects_bursts is None:
-            self.detects_bursts = not cast("Any", self).app.is_headless
         self.run_worker(self._remember, exclusive=False)
 
     async def _remember(self) -> None:
@@ -160,9 +154,6 @@ class Editor(FoldedArea):
         row, column = self.cursor_location
         return row, self.document.get_line(row)[:column]
 
-    def _warn(self, text: str) -> None:
-        self.notify(text, severity="warning", markup=False)
-
     def on_blur(self) -> None:
         """Something else has the keys; when it is another window, the list waits."""
         if cast("Any", self).app.app_focus:
@@ -180,11 +171,11 @@ class Editor(FoldedArea):
             try:
                 composed = await in_thread(compose, typed, self._directory)
             except AgentError as error:
-                self._warn(f"not sent: {error}")
+                self.warn(f"not sent: {error}")
                 return
             input = composed.input
             for notice in composed.notices:
-                self._warn(notice)
+                self.warn(notice)
         self._sent = dict([*self._sent.items(), (text, typed)][-MOST_SENT:])
         self._recall.history.add(typed)
         self._start_over()
@@ -194,10 +185,7 @@ class Editor(FoldedArea):
 
     async def _on_key(self, event: events.Key) -> None:
         key = SPELLINGS.get(event.key, event.key)
-        if self._burst.is_waiting and (
-            not (event.is_printable or key in ("enter", "tab")) or self._burst.is_over(event.time)
-        ):
-            await self._settle(self._burst.settle())
+        await self.end_burst(event, key)
         if await self._take_key(key, event) or await self._run_binding(key):
             event.stop()
             event.prevent_default()
@@ -206,39 +194,28 @@ class Editor(FoldedArea):
         """Whether the key is done with."""
         match key:
             case "enter":
-                if self.detects_bursts and self._burst.take_enter(event.time):
-                    self._wait_for_burst()
-                else:
+                if not self.take_enter(event.time):
                     await self._enter()
-            case "alt+enter" if self.is_busy and not self._recall.is_searching:
+            case "alt+enter" if self.is_busy and not self.is_searching:
                 await self._submit("queue")
             case "shift+enter" | "ctrl+j" | "ctrl+enter" | "alt+enter":
                 self.put_text("\n")
-            case "tab" if self._is_pasted(event) and not (self._completer.is_open or self.suggestion):
-                self._put_character("\t", event.time)
+            case "tab" if self.is_pasted(event) and not (self._completer.is_open or self.suggestion):
+                self.put_character("\t", event.time)
             case "tab":
-                return self.take_choice() or self._take_suggestion() or self._open_paste()
+                return self.take_choice() or self._take_suggestion() or self.open_touched_paste()
             case "escape":
                 return self._dismiss()
-            case "question_mark" if self.text == "" and not self._is_pasted(event):
+            case "question_mark" if self.text == "" and not self.is_pasted(event):
                 await self.run_action("app.obey('/help')")
             case _ if key.startswith("alt+"):
                 event.prevent_default()  # Textual would insert it; it is a binding's
                 return False
             case _ if event.is_printable and event.character and self.detects_bursts:
-                self._put_character(event.character, event.time)
+                self.put_character(event.character, event.time)
             case _:
                 return False
         return True
-
-    def _is_pasted(self, event: events.Key) -> bool:
-        return bool(self.detects_bursts) and self._burst.is_rapid(event.time)
-
-    def _put_character(self, character: str, at: float) -> None:
-        if text := self._burst.take_character(character, at):
-            self.put_text(text)
-        else:
-            self._wait_for_burst()
 
     async def _run_binding(self, key: str) -> bool:
         """Do what a key of ours does at once: Textual would do it after keys that came later."""
@@ -248,8 +225,12 @@ class Editor(FoldedArea):
                 return True
         return False
 
+    async def send_burst(self) -> None:
+        self._completer.close()
+        await self._enter()
+
     async def _enter(self) -> None:
-        if self._recall.is_searching:
+        if self.is_searching:
             self._take_choice()
             return
         if self._completer.is_open and not self._completer.is_done:
@@ -263,76 +244,6 @@ class Editor(FoldedArea):
         else:
             await self._submit("send")
 
-    def _wait_for_burst(self) -> None:
-        if not self._burst_grew:
-            self.set_timer(HOLD, self._after_burst)
-        self._burst_grew = True
-
-    async def _after_burst(self) -> None:
-        """A key that came meanwhile prolongs the wait."""
-        if self._burst_grew and self._burst.is_waiting:
-            self._burst_grew = False
-            self.set_timer(HOLD, self._after_burst)
-            return
-        self._burst_grew = False
-        if self._burst.is_waiting:
-            await self._settle(self._burst.settle())
-
-    async def _settle(self, settled: Settled) -> None:
-        self._put_pasted(settled.text)
-        if settled.sends:
-            self._completer.close()  # nobody has seen what it offers
-            await self._enter()
-
-    # Pasting
-
-    async def _on_paste(self, event: events.Paste) -> None:
-        event.stop()
-        event.prevent_default()
-        text = event.text
-        if self._burst.is_waiting:
-            self._put_pasted(self._burst.settle().text)
-        if not text:  # some terminals say so when the clipboard holds an image
-            await self.action_paste_clipboard()
-        elif paths := await in_thread(pasted_images, text):
-            await self._put_images(paths)
-        else:
-            self._put_pasted(await in_thread(make_harmless, text))
-        self.focus()
-
-    async def action_paste_clipboard(self) -> None:
-        """Insert the image of the clipboard, or what was copied here."""
-        if self._state is not None:
-            image = await in_thread(save_clipboard_image, self._state / "images")
-            if image is not None:
-                self.put_image(image)
-                return
-        self._put_pasted(make_harmless(cast("Any", self).app.clipboard))
-
-    def _put_pasted(self, text: str) -> None:
-        if self._recall.is_searching:
-            self.put_text(text[:200].partition("\n")[0])
-        elif text:
-            self.put_paste(text)
-
-    async def _put_images(self, paths: list[str]) -> None:
-        for path in paths:
-            try:
-                await in_thread(read_image, path)  # again when it is sent; now to say what is wrong with it
-            except AgentError as error:
-                self._warn(str(error))
-                self.put_text(path + " ")
-            else:
-                self.put_image(path)
-
-    def _open_paste(self) -> bool:
-        """Open the paste that the cursor touches; whether there is one."""
-        if (name := self.paste_here) is None:
-            return False
-        if not self.open_paste(name):
-            self._warn(f"{name} is too long to be opened here; Ctrl+G opens your own editor")
-        return True
-
     # Moving
 
     def action_cursor_up(self, select: bool = False) -> None:
@@ -341,7 +252,7 @@ class Editor(FoldedArea):
             return
         if select or self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
             super().action_cursor_up(select)
-        elif self.is_blank and self.has_queue and not self._recall.is_searching:
+        elif self.is_blank and self.has_queue and not self.is_searching:
             self.post_message(TakeBack())
         else:
             self._go_through_history(older=True)
@@ -357,7 +268,7 @@ class Editor(FoldedArea):
             self._go_through_history(older=False)
 
     def _go_through_history(self, *, older: bool) -> None:
-        if self._recall.is_searching or (found := self._recall.go(self.typed, older=older)) is None:
+        if self.is_searching or (found := self._recall.step(self.typed, older=older)) is None:
             return
         self.put(found)
         if older:
@@ -390,12 +301,12 @@ class Editor(FoldedArea):
     @on(TextArea.SelectionChanged)
     def _after_move(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
-        if not self._recall.is_searching and self._completer.is_open:
+        if not self.is_searching and self._completer.is_open:
             self._complete()
         self._suggest()
 
     def _show_kind(self) -> None:
-        kind = "search" if self._recall.is_searching else kind_of(self.text)
+        kind = "search" if self.is_searching else kind_of(self.text)
         self.set_class(kind.endswith("shell"), "-shell")
         title = _TITLES.get(kind, self._mode)
         if self.border_title != title:
@@ -403,8 +314,8 @@ class Editor(FoldedArea):
             self.placeholder = "words of it" if kind == "search" else PLACEHOLDER
 
     def _complete(self) -> None:
-        if self._recall.is_searching:
-            self._completer.show(self._recall.search(self.text))
+        if self.is_searching:
+            self._completer.show_offer(self._recall.search(self.text))
         elif self._recall.is_untouched:
             self._completer.close()
         elif mention := self._completer.look(is_first_line=self.document.line_count == 1):
@@ -450,7 +361,7 @@ class Editor(FoldedArea):
 
     def _hint(self) -> str:
         """What can be done here and is not obvious."""
-        if self._recall.is_searching:
+        if self.is_searching:
             return "Enter takes it, Esc goes back"
         if self._completer.is_open:
             return "Tab takes it, Esc closes the list"
@@ -458,9 +369,13 @@ class Editor(FoldedArea):
 
     def _suggested(self) -> str:
         text = self.text
-        if self._recall.is_searching or self._recall.is_untouched or len(text) < 2 or "\n" in text:
+        if self.is_searching or self._recall.is_untouched or len(text) < 2 or "\n" in text:
             return ""
-        return self._completer.rest() if self._completer.is_open else self._recall.history.suggest(text)
+        return (
+            self._completer.rest_of_marked()
+            if self._completer.is_open
+            else self._recall.history.suggest(text)
+        )
 
     def _take_suggestion(self) -> bool:
         if self.suggestion:
@@ -472,7 +387,7 @@ class Editor(FoldedArea):
 
     def action_search_history(self) -> None:
         """Search earlier prompts; once more: mark the next one."""
-        if self._recall.is_searching:
+        if self.is_searching:
             self._completer.mark(1)
         elif self._completer.choices is not None:
             self._recall.before_search = self.typed
@@ -480,7 +395,7 @@ class Editor(FoldedArea):
 
     def _end_search(self, chosen: Completion | None) -> bool:
         """Leave a search with a choice, or with what stood there before; whether there was one."""
-        if not self._recall.is_searching:
+        if not self.is_searching:
             return False
         self.put(self._recall.end_search(chosen))
         return True
@@ -498,7 +413,7 @@ class Editor(FoldedArea):
         try:
             text = await external.edit_outside(cast("Any", self).app, typed.whole())
         except (AgentError, OSError) as error:
-            self._warn(str(error))
+            self.warn(str(error))
             return
         if text is None:
             return

@@ -46,7 +46,7 @@ class QueueList(Widget):
     def is_empty(self) -> bool:
         return not self._lines
 
-    def show(self, steering: Sequence[Message], follow_ups: Sequence[Message] = ()) -> None:
+    def show_queued(self, steering: Sequence[Message], follow_ups: Sequence[Message] = ()) -> None:
         """Show what waits for the next turn, and what waits until the agent would stop."""
         lines = (
             *(("queued", shown_text(message)) for message in steering),
@@ -118,7 +118,7 @@ class EditorPane(Vertical):
         yield self.editor
 
     @on(ChoiceClicked)
-    def _take(self, event: ChoiceClicked) -> None:
+    def _take_clicked(self, event: ChoiceClicked) -> None:
         event.stop()
         self.editor.take_choice()
         self.editor.focus()

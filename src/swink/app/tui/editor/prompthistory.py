@@ -157,7 +157,7 @@ def append(path: Path, said: Said) -> None:
     while True:
         with open(path, "a+b", opener=open_private) as file, locked(file, within=5):
             if not is_at(file, path):
-                continue  # somebody has just replaced it by a shorter one
+                continue  # another process has just replaced it by a shorter one
             size = file.seek(0, os.SEEK_END)
             if size:
                 file.seek(size - 1)

@@ -6,7 +6,7 @@ from swink.app.tui.editor.typed import Typed
 
 
 class PromptRecall:
-    """Where somebody is among the prompts that they said before."""
+    """Where the user is among earlier prompts."""
 
     def __init__(self, history: PromptHistory) -> None:
         self.history = history
@@ -35,7 +35,7 @@ class PromptRecall:
         """Nothing is recalled, and nothing searched."""
         self._walk = self._text = self.before_search = None
 
-    def go(self, now: Typed, *, older: bool) -> Typed | None:
+    def step(self, now: Typed, *, older: bool) -> Typed | None:
         """The prompt before or after what stands there; None if there is none."""
         if self._walk is None or (self._walk.is_home and older):
             self._walk = Walk(self.history.here(), now)

@@ -9,6 +9,7 @@ from swink.messages import Input
 
 How = Literal["send", "queue"]
 Kind = Literal["prompt", "command", "shell", "private shell"]
+"""What a text is to the program; the model does not see what a private shell command writes."""
 _COMMAND = re.compile(r"[/#][A-Za-z?][\w:.-]*(?=\s|$)|[/#]$")
 """How a command begins; a path like /usr/bin is none, nor is a heading of Markdown."""
 

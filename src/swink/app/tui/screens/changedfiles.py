@@ -48,7 +48,7 @@ class ChangedFiles(ListScreen[None]):
         shown = self._diffs.items() if id == _ALL else [(id, self._diffs[id])]
         return await in_thread(diffs_text, shown, self.width, self.look)
 
-    def take(self, id: str) -> None:
+    def take_row(self, id: str) -> None:
         self.dismiss(None)
 
     def _row(self, name: str, kind: str, added: int, removed: int) -> Text:

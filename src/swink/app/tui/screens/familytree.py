@@ -57,5 +57,5 @@ class FamilyTree(ListScreen[str | None]):
             return Text(str(error), self.look.failed)
         return await in_thread(last_blocks, blocks, self.width, self.look)
 
-    def take(self, id: str) -> None:
+    def take_row(self, id: str) -> None:
         self.dismiss(None if id == self._current else id)

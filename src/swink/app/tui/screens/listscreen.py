@@ -100,7 +100,7 @@ class ListScreen(ModalScreen[T]):
         """What is shown of a row."""
         raise NotImplementedError
 
-    def take(self, id: str) -> None:
+    def take_row(self, id: str) -> None:
         raise NotImplementedError
 
     # ── the screen ──
@@ -171,7 +171,7 @@ class ListScreen(ModalScreen[T]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if event.option_id is not None:
-            self.take(event.option_id)
+            self.take_row(event.option_id)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "search":
@@ -179,7 +179,7 @@ class ListScreen(ModalScreen[T]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if event.input.id == "search" and self.marked is not None:
-            self.take(self.marked)
+            self.take_row(self.marked)
 
     def on_key(self, event: Any) -> None:
         """In the search: arrows move in the list. In the list: / goes to the search."""

@@ -1,6 +1,6 @@
 """Rewind: the prompts of the conversation, what going back to one does to files, and what to take back.
 
-prompts ──Enter──→ conversation and files | conversation | files  (and, if somebody changed some, those too)
+prompts ──Enter──→ conversation and files | conversation | files  (and, if others changed some, those too)
 """
 
 import time
@@ -29,7 +29,7 @@ _PREVIEWED = 30
 
 
 class RewindChoice(Struct, frozen=True):
-    """A prompt to go back to before, and what of; files in `confirmed` even if somebody else changed them."""
+    """A prompt to go back to before, and what of; files in `confirmed` even if others changed them."""
 
     number: int
     chat: bool
@@ -86,7 +86,7 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
         diffs = [(change.path, await self._sessions.diff(change)) for change in shown]
         return text.append_text(await in_thread(diffs_text, diffs, self.width, self.look))
 
-    def take(self, id: str) -> None:
+    def take_row(self, id: str) -> None:
         """First the prompt, then what to take back."""
         if id == _REDO:
             self.dismiss(_REDO)

@@ -93,7 +93,7 @@ class SessionList(ListScreen[SessionChoice | None]):
             text.append(f"… {visible(snippet)} …\n\n", self.look.found)
         return text.append_text(await in_thread(last_blocks, blocks, self.width, self.look))
 
-    def take(self, id: str) -> None:
+    def take_row(self, id: str) -> None:
         self.dismiss(SessionChoice(id))
 
     def action_fork(self) -> None:
@@ -151,7 +151,7 @@ class SessionList(ListScreen[SessionChoice | None]):
             super().action_back()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a question is open, or somebody types, letters are letters."""
+        """While a question is open, or the user types, letters are letters."""
         if action in ("rename", "fork", "delete", "export", "scope"):
             return not self._asking and self.focused is self.list
         return True

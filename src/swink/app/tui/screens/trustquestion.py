@@ -68,7 +68,7 @@ class TrustQuestion(ModalScreen[str | None]):
         options = self.query_one(OptionList)
         options.highlighted = 0
         options.focus()
-        self._guard.show()
+        self._guard.mark_shown()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.action_answer(event.option.id or "")

@@ -46,7 +46,7 @@ class Whole(Screen[None]):
         yield Static(_KEYS, markup=False)
 
     def on_mount(self) -> None:
-        self._view.begin(self._transcript.inside)
+        self._view.begin_conversation(self._transcript.inside)
         self._update()
         self._view.focus()
         self.set_interval(_INTERVAL, self._update)
@@ -90,4 +90,4 @@ class Whole(Screen[None]):
         if self._version != self._transcript.version:
             changes = self._transcript.since(self._version)
             self._version = changes.version
-            self._view.take(changes)
+            self._view.take_changes(changes)

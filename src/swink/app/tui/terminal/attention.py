@@ -34,7 +34,7 @@ class Attention:
         self.is_focused = True
         """What the terminal last said; one that says nothing is looked at."""
 
-    def show(self, *, is_running: bool, waiting: int, subject: str) -> None:
+    def show_state(self, *, is_running: bool, waiting: int, subject: str) -> None:
         """Say in the title what goes on, and call the user when it ends or waits."""
         now = self._clock()
         mark = "⏸ " if waiting else "● " if is_running else ""

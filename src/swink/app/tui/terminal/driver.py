@@ -88,11 +88,11 @@ class Driver(LinuxDriver):
         self.disable_input()
         self._is_on = False
         writer, self._writer = self._writer, None
-        is_done = writer is None or writer.end(sequences.END)
+        is_done = writer is None or writer.write_last(sequences.END)
         self._tty.drop_input()
         self._tty.set(self._tty.before)
         if is_done:  # else the restorer goes on trying when we are gone
-            self._guard.restorer.rest()
+            self._guard.restorer.stand_by()
 
     def disable_input(self) -> None:
         thread, self._key_thread = self._key_thread, None
@@ -144,7 +144,7 @@ class Driver(LinuxDriver):
         self.stop_application_mode()
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         try:
-            stop()  # here it stands still, until somebody says SIGCONT
+            stop()  # the process stops here until SIGCONT
         finally:
             signal.signal(signal.SIGTSTP, handler)
         self._continue()
@@ -241,7 +241,7 @@ class Driver(LinuxDriver):
             return b""  # the terminal is gone
 
     def process_message(self, message: Message) -> None:
-        """Pass it on; a Ctrl+C that nobody hears ends the program in the end."""
+        """Pass it on; after several Ctrl+C that the event loop did not handle, end the program."""
         if isinstance(message, events.Key) and message.key == "ctrl+c":
             now = time.monotonic()
             self._unheard_since = self._unheard_since if self._unheard else now
@@ -283,7 +283,7 @@ class Writer:
             self._size += len(data)
             self._changed.notify()
 
-    def end(self, last: str) -> bool:
+    def write_last(self, last: str) -> bool:
         """Write the last thing; whether the terminal took it within a moment."""
         with self._changed:
             self._last = last

@@ -32,15 +32,15 @@ class TerminalGuard:
         self.interruption: Interruption | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def take(self) -> None:
+    def take_terminal(self) -> None:
         """The terminal is the program's."""
-        self.streams.take()
+        self.streams.take_descriptors()
         startup.last_words = self._last_words
 
     def give_back(self) -> None:
         startup.last_words = None
         self.streams.give_back()
-        self.restorer.end()
+        self.restorer.close()
         self.tty.close()
         for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)
@@ -62,6 +62,6 @@ class TerminalGuard:
 
     def _last_words(self) -> None:
         if self.tty.restore():
-            self.restorer.rest()
+            self.restorer.stand_by()
             if command := self._resume():
                 self.tty.write(f"swink: to go on: {command}\n", 0.2)

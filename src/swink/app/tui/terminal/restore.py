@@ -41,7 +41,7 @@ class Restorer:
                 groups.add(os.getpgid(pid))
         self._tell(b"n", marshal.dumps((before, during, [*groups], reset.encode()), 4))
 
-    def rest(self) -> None:
+    def stand_by(self) -> None:
         """The terminal is as it was."""
         self._tell(b"f")
 
@@ -49,7 +49,7 @@ class Restorer:
         """What to tell a user who finds the interface killed."""
         self._tell(b"w", text.encode()[:_WORDS])
 
-    def end(self) -> None:
+    def close(self) -> None:
         os.close(self._pipe)
 
     def _tell(self, letter: bytes, rest: bytes = b"") -> None:

@@ -59,7 +59,7 @@ def put_back(
     reset: bytes,
     words: bytes,
 ) -> None:
-    """Undo what the interface did, unless somebody else has the terminal by now."""
+    """Undo what the interface did, unless another process has the terminal by now."""
     try:
         if not is_free(groups):
             return
@@ -73,7 +73,7 @@ def put_back(
 
 
 def is_free(groups: "list[int]") -> bool:
-    """Whether the terminal belongs to nobody else by now."""
+    """Whether no other process has the terminal by now."""
     try:
         return os.tcgetpgrp(TTY) in groups
     except OSError as error:

@@ -32,7 +32,7 @@ class Streams:
         self._kept: dict[int, int] = {}
         self._reader: threading.Thread | None = None
 
-    def take(self) -> None:
+    def take_descriptors(self) -> None:
         """From now on nothing that is written to them reaches the terminal."""
         _flush()
         out, into = os.pipe()
@@ -87,12 +87,12 @@ class Streams:
                 data = os.read(out, _READ)
                 if not data:
                     return
-                self._take(data)
+                self._take_output(data)
         finally:
             os.close(out)
             os.close(wake)
 
-    def _take(self, data: bytes) -> None:
+    def _take_output(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).replace(b"\r", b"\n").split(b"\n")
         if len(self._rest) > LONGEST:
             lines.append(self._rest)

@@ -28,7 +28,7 @@ class TerminalApp(App[int]):
 
     guard: TerminalGuard | None = None
     failure: Exception | None = None
-    """What nobody foresaw, and ended the app."""
+    """The unexpected error that ended the app."""
     _leaving: asyncio.Task[None] | None = None
     _last_words: str | None = None
 
@@ -86,7 +86,7 @@ class TerminalApp(App[int]):
             self.failure = self.failure or error
 
     def fail(self, error: Exception) -> None:
-        """End the app because of what nobody foresaw."""
+        """End the app because of an unexpected error."""
         self._handle_exception(error)
 
     def _handle_exception(self, error: Exception) -> None:
@@ -203,7 +203,7 @@ def run_app(app: TerminalApp) -> int:
     """Run an app until it ends; its exit code. An error that ended it is raised when all is as it was."""
     app.driver_class = cast(Any, Driver)
     app.guard = guard = TerminalGuard(app.resume_command)
-    guard.take()
+    guard.take_terminal()
     try:
         code = run_to_end(app.live(guard))
         guard.tty.write("".join(f"{line}\n" for line in app.farewell()), PATIENCE_OF_TTY)

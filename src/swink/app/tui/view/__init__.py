@@ -3,8 +3,7 @@
 Changes ─→ TranscriptView ─→ LineWindow (blocks, heights, window) ─→ Painter ─→ strips
 """
 
-from swink.app.tui.view.actions import ConversationActions
 from swink.app.tui.view.panels import ActiveTools, TodoPanel
 from swink.app.tui.view.transcriptview import TranscriptView
 
-__all__ = ["ActiveTools", "ConversationActions", "TodoPanel", "TranscriptView"]
+__all__ = ["ActiveTools", "TodoPanel", "TranscriptView"]

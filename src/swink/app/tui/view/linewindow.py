@@ -99,7 +99,7 @@ class LineWindow:
         place, line = self._top
         return max(0, min(self._heights.before(place) + line, self.total - self.height))
 
-    def begin(self, inside: Inside = nothing_inside) -> None:
+    def begin_conversation(self, inside: Inside = nothing_inside) -> None:
         self.cut(0)
         self.folds.clear()
         self._plans.clear()
@@ -108,7 +108,7 @@ class LineWindow:
         self._painter = Painter(self.setting, inside)
         self.follow()
 
-    def take(self, changes: Changes) -> None:
+    def take_changes(self, changes: Changes) -> None:
         before, is_first = self.total, not self.blocks
         if changes.length < len(self.blocks):
             self.cut(changes.length)

@@ -29,7 +29,7 @@ class Painted:
         self.spans = spans
         """Of each line, what it shows; of one that is no text (a rule, a label), nothing."""
 
-    def end(self, lines: int) -> "Painted":
+    def last_lines(self, lines: int) -> "Painted":
         return Painted(self.strips[-lines:], self.text, self.spans[-lines:])
 
 

@@ -208,7 +208,7 @@ class Painter:
             painted = known[2] if known is not None and is_same else self.paint(block, case, moment)
             if not (isinstance(block, ToolBlock) and block.state == "running"):
                 kept[block.id] = (block, case, painted)
-            canvas.inset(painted.end(_BRIEF) if is_brief else painted, gutter)
+            canvas.inset(painted.last_lines(_BRIEF) if is_brief else painted, gutter)
             before = block
         self._kept = kept
 

@@ -38,12 +38,12 @@ class LinesPanel(Widget):
     @look.setter
     def look(self, look: Look) -> None:
         self._look = look
-        self.show()
+        self.show_lines()
 
     def lines(self) -> list[list[Words]]:
         return []
 
-    def show(self) -> None:
+    def show_lines(self) -> None:
         was, self._words = self._words, self.lines()
         if len(self._words) != len(was):
             self.styles.height = len(self._words)
@@ -74,14 +74,14 @@ class ActiveTools(LinesPanel):
         self._blocks: Sequence[ToolBlock] = ()
         self._timer: Timer | None = None
 
-    def take(self, running: Sequence[ToolBlock]) -> None:
+    def take_running(self, running: Sequence[ToolBlock]) -> None:
         self._blocks = running
         if running and self._timer is None:
-            self._timer = self.set_interval(FRAME, self.show)
+            self._timer = self.set_interval(FRAME, self.show_lines)
         elif not running and self._timer is not None:
             self._timer.stop()
             self._timer = None
-        self.show()
+        self.show_lines()
 
     def lines(self) -> list[list[Words]]:
         moment, look = Moment(self._clock()), self._look
@@ -124,19 +124,19 @@ class TodoPanel(LinesPanel):
     @is_wanted.setter
     def is_wanted(self, is_wanted: bool) -> None:
         self._is_wanted = is_wanted
-        self.show()
+        self.show_lines()
 
-    def begin(self) -> None:
+    def begin_conversation(self) -> None:
         self._tasks = []
-        self.show()
+        self.show_lines()
 
-    def take(self, changes: Changes) -> None:
+    def take_changes(self, changes: Changes) -> None:
         """Read the list off the last call that told it."""
         for block in changes.blocks.values():
             if isinstance(block, ToolBlock) and block.name == "todo" and block.state == "done":
                 pairs = [line.strip().partition("] ") for line in block.text.split("\n")]
                 self._tasks = [(mark + "]", text) for mark, found, text in pairs if found and len(mark) == 2]
-                self.show()
+                self.show_lines()
 
     def lines(self) -> list[list[Words]]:
         look = self._look

@@ -31,7 +31,7 @@ _LINES = 1 << 32
 
 
 class TranscriptView(ScrollView, can_focus=True):
-    """Shows what it is given by `take`; only the user's scrolling decides whether it follows the end."""
+    """Shows the changes it is given; only the user's scrolling decides whether it follows the end."""
 
     DEFAULT_CSS = """
     TranscriptView { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
@@ -108,13 +108,13 @@ class TranscriptView(ScrollView, can_focus=True):
     def plan(self, is_plan: bool) -> None:
         self._lines.is_planning = is_plan
 
-    def begin(self, inside: Inside = nothing_inside) -> None:
+    def begin_conversation(self, inside: Inside = nothing_inside) -> None:
         """Another conversation; `inside` gives the agents that a call runs (`Transcript.inside`)."""
-        self._lines.begin(inside)
+        self._lines.begin_conversation(inside)
         self.update_lines()
 
-    def take(self, changes: Changes) -> None:
-        self._lines.take(changes)
+    def take_changes(self, changes: Changes) -> None:
+        self._lines.take_changes(changes)
         self.update_lines()
 
     def update_lines(self) -> None:
