@@ -48,7 +48,7 @@ from swink.stream import Update
 
 
 class AgentStart(Struct, frozen=True, gc=False, tag="agent_start", tag_field="type"):
-    """A run begins."""
+    """The first event of every run."""
 
 
 class AgentEnd(Struct, frozen=True, tag="agent_end", tag_field="type"):
@@ -66,7 +66,7 @@ class TurnStart(Struct, frozen=True, gc=False, tag="turn_start", tag_field="type
 
 
 class TurnEnd(Struct, frozen=True, tag="turn_end", tag_field="type"):
-    """A turn ended."""
+    """The reply of a turn with its tool results, and why the turn ended."""
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
@@ -74,7 +74,7 @@ class TurnEnd(Struct, frozen=True, tag="turn_end", tag_field="type"):
 
 
 class MessageStart(Struct, frozen=True, gc=False, tag="message_start", tag_field="type"):
-    """A message begins."""
+    """A message of this role begins; `MessageEnd` carries it whole."""
 
     role: str
 
@@ -132,7 +132,7 @@ class ToolExecutionEnd(Struct, frozen=True, tag="tool_execution_end", tag_field=
 
 
 class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field="type"):
-    """Somebody is asked whether a call may run; `shown` are its arguments without secrets."""
+    """The user is asked whether a call may run; `shown` are its arguments without secrets."""
 
     call_id: str
     name: str
@@ -140,7 +140,7 @@ class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field
 
 
 class ApprovalResolved(Struct, frozen=True, gc=False, tag="approval_resolved", tag_field="type"):
-    """The answer."""
+    """What was answered when a call asked for approval."""
 
     call_id: str
     name: str
@@ -164,7 +164,7 @@ class CompactionReport(Struct, frozen=True, gc=False):
 
 
 class ContextCompacted(Struct, frozen=True, gc=False, tag="context_compacted", tag_field="type"):
-    """A transformer dropped something."""
+    """A transformer sent less than the whole history; the report says how much."""
 
     report: CompactionReport
 
@@ -235,7 +235,7 @@ class NestedEvent(Struct, frozen=True, tag="nested_event", tag_field="type"):
 
 
 def encode_agent_event(event: AgentEvent) -> bytes:
-    """An event as JSON."""
+    """An event as JSON, which `decode_agent_event` reads back."""
     return encode(event)
 
 

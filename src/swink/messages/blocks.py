@@ -93,7 +93,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type",
 
 
 class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"):
-    """Bytes, inline."""
+    """The bytes themselves, as base64, and their media type."""
 
     data: str
     media_type: str = "image/png"
@@ -103,7 +103,7 @@ class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"
 
 
 class UrlSource(Struct, frozen=True, gc=False, tag="url", tag_field="type"):
-    """What the provider fetches."""
+    """A URL that the provider fetches by itself."""
 
     url: str
 
@@ -128,7 +128,7 @@ SENT_URLS = ("http://", "https://", "data:", "gs://", "s3://")
 
 
 class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
-    """An image."""
+    """An image for the model to look at, from a file, a URL or bytes."""
 
     source: Source
 
@@ -204,7 +204,7 @@ class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", 
 
 
 class Audio(Struct, frozen=True, gc=False, tag="audio", tag_field="type"):
-    """Sound."""
+    """Sound for the model to listen to, from a file, a URL or bytes."""
 
     source: Source
 

@@ -201,7 +201,7 @@ def _doubtful_fields(cls: type[Struct]) -> tuple[str, ...]:
     try:
         hints = get_type_hints(cls)
     except Exception:
-        # Somebody else's class, with hints that cannot be resolved here.
+        # A foreign class, with hints that cannot be resolved here.
         return cls.__struct_fields__
     return tuple([name for name in cls.__struct_fields__ if not _is_simple(hints[name])])
 
@@ -252,7 +252,7 @@ def _nested(value: Any, note: Note, path: tuple[int, ...]) -> Any:
 
 
 def _step(value: Any) -> Any:
-    """One step towards JSON."""
+    """A value one step closer to JSON data, for `_data` to go on with."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
     try:
@@ -288,7 +288,7 @@ def _number(text: Any) -> Any:
     try:
         return int(text, 16) if "x" in text else float(text)
     except ValueError:
-        return {"$number": text}  # written by somebody else
+        return {"$number": text}  # written by another program
 
 
 def _size(value: Any) -> int:

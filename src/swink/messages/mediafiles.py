@@ -83,7 +83,7 @@ def is_text(data: bytes) -> bool:
 
 def _read(path: str, kind: str) -> bytes:
     try:
-        # Whoever opens a pipe waits for the other end, unless told not to.
+        # Opening a pipe waits for the other end, unless told not to.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(Path(path).expanduser(), flags)
         try:

@@ -51,16 +51,15 @@ class _Content(Struct, frozen=True):
 
     def __post_init__(self: Any) -> None:
         content: tuple[Any, ...] = self.content
-        takes = self.takes
         if type(content) is tuple:
             for block in content:
-                if type(block) not in takes:
+                if type(block) not in self.takes:
                     break
             else:
                 return
         force_setattr(self, "content", content := as_blocks(content))
         for block in content:
-            if type(block) not in takes:
+            if type(block) not in self.takes:
                 taken = "text, images, documents, audio and extensions"
                 raise InvalidInput(f"a {type(self).__name__} takes {taken}, not a {type(block).__name__}")
 

@@ -126,7 +126,7 @@ _UNIT = 10**30
 
 
 class Price(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Currency per million tokens."""
+    """What a model costs, in currency per million tokens of each category."""
 
     input: float = 0.0
     output: float = 0.0

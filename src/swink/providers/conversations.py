@@ -110,7 +110,7 @@ class Conversations:
         self._kept.clear()
 
     def _take(self, messages: Sequence[LlmMessage], model: ModelSpec) -> _Kept | None:
-        """The longest conversation that the messages begin with; whoever takes it has it alone."""
+        """The longest conversation that the messages begin with; the request that takes it has it alone."""
         name = model.provider, model.model_id
         found = [kept for kept in self._kept if kept.model == name and kept.begins(messages)]
         if not found:

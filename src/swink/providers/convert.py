@@ -72,7 +72,7 @@ def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage
 
 
 def paired_messages(messages: Sequence[LlmMessage]) -> Sequence[LlmMessage]:
-    """A history with one result for every call; a snapshot has them, anything else is somebody's own list."""
+    """A history with one result for every call; a snapshot has them, a caller's own list may not."""
     if isinstance(messages, Snapshot):
         return messages
     return cast("list[LlmMessage]", paired(messages, missing=INTERRUPTED, lenient=True))

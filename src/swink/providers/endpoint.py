@@ -25,7 +25,7 @@ from swink.stream.urls import is_local, is_loopback, is_private, is_secret_heade
 from swink.system.threads import in_thread
 
 _LISTS = frozenset({"anthropic-beta"})
-"""Headers whose values add up: what an adapter needs stays when somebody asks for more."""
+"""Headers whose values add up: what an adapter needs stays when the caller adds more."""
 _NETLOC = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]\\:@/?#%\x00-\x20\x7f]+)(?::[0-9]{0,5})?")
 
 

@@ -291,7 +291,7 @@ def _connector() -> "aiohttp.BaseConnector":
 
 
 class _AiohttpResponse:
-    """An answer of aiohttp's."""
+    """An answer of aiohttp's as a `Response`; closing it gives the connection back to its pool."""
 
     def __init__(
         self, answer: "aiohttp.ClientResponse", pool: _Pool, failures: tuple[type[Exception], ...]

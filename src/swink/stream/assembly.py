@@ -159,8 +159,12 @@ class Assembly:
         error: Exception | None = None,
     ) -> AssistantMessage:
         """The message as it stands; calls that did not close keep what arrived of them in `partial_json`."""
+        content: tuple[ContentBlock, ...] = ()
+        for block in self._blocks:
+            if (made := _content(block)) is not None:
+                content += (made,)
         return AssistantMessage(
-            tuple([content for block in self._blocks if (content := _content(block)) is not None]),
+            content,
             model.provider,
             model.model_id,
             stop_reason,
@@ -228,16 +232,13 @@ class Assembly:
         self.prompt_read = max(self.prompt_read, event.done)
 
     def _report(self, event: UsageUpdate) -> None:
-        if problem := _malformed(event):
-            raise StreamError(f"stream protocol: {_name(event)} with {problem}")
-        self.report = _with_sound_figures(event)
+        self.report = _checked(event)
 
     def _terminate(self, event: Done | Error) -> None:
-        if problem := _malformed(event):
-            raise StreamError(f"stream protocol: {_name(event)} with {problem}")
+        checked = _checked(event)
         if self._open and type(event) is Done and event.stop_reason != "length":
             raise StreamError(f"stream protocol: done with block {min(self._open)} still open")
-        self.terminal = _with_sound_figures(event)
+        self.terminal = checked
 
     def _misplaced(self, event: Any) -> StreamError:
         if self.terminal is not None:
@@ -274,24 +275,24 @@ def _has_more(block: _Block) -> bool:
 _TAKES: dict[type, type[Delta]] = {TextEnd: TextDelta, ThinkingEnd: ThinkingDelta, ToolCallEnd: ToolCallDelta}
 
 
-def _malformed(event: UsageUpdate | Done | Error) -> str | None:
-    """What an event carries that it must not, or None."""
+def _checked(event: E) -> E:
+    """The event without figures that nobody can have used or owe: they are unknown.
+
+    What it must not carry is refused.
+    """
+    given: Any = event
     if type(event.usage) is not Usage:
-        return f"usage {event.usage!r}"
-    if isinstance(event, Error):
-        if not isinstance(event.message, str):
-            return f"message {event.message!r}"
-        is_number = event.retry_after is None or isinstance(event.retry_after, int | float)
-        return None if is_number else f"retry_after {event.retry_after!r}"
-    if event.cost is not None and not isinstance(event.cost, Cost):
-        return f"cost {event.cost!r}"
-    if type(event) is Done and event.stop_reason not in _STOP_REASONS:
-        return f"stop reason {event.stop_reason!r}"
-    return None
-
-
-def _with_sound_figures(event: E) -> E:
-    """The event without figures that nobody can have used or owe: they are unknown."""
+        raise _carries(event, f"usage {event.usage!r}")
+    cost: Any = None if type(event) is Error else given.cost
+    if type(event) is Error:
+        if not isinstance(given.message, str):
+            raise _carries(event, f"message {given.message!r}")
+        if given.retry_after is not None and not isinstance(given.retry_after, int | float):
+            raise _carries(event, f"retry_after {given.retry_after!r}")
+    elif cost is not None and not isinstance(cost, Cost):
+        raise _carries(event, f"cost {cost!r}")
+    elif type(event) is Done and given.stop_reason not in _STOP_REASONS:
+        raise _carries(event, f"stop reason {given.stop_reason!r}")
     usage = event.usage
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total
     for count in (*counts, *usage.extra.values()) if usage.extra else counts:
@@ -300,10 +301,13 @@ def _with_sound_figures(event: E) -> E:
             kept = [count if _is_count(count) else 0 for count in counts[:4]]
             event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
             break
-    cost: Cost | None = getattr(event, "cost", None)
     if cost is not None and not 0 <= cost.total <= _MOST:
         event = _replaced(event, cost=None)
     return event
+
+
+def _carries(event: Any, what: str) -> StreamError:
+    return StreamError(f"stream protocol: {_name(event)} with {what}")
 
 
 def _is_count(value: object) -> bool:

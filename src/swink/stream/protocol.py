@@ -27,17 +27,17 @@ _TRANSPORTS: tuple[str, ...] = get_args(TransportName)
 
 
 class Start(Struct, frozen=True, gc=False, tag="start", tag_field="type"):
-    """The reply begins."""
+    """The first event of a reply, before anything is sent."""
 
 
 class TextStart(Struct, frozen=True, gc=False, tag="text_start", tag_field="type"):
-    """A text block opens."""
+    """A text block opens at this index; its deltas follow."""
 
     index: int = field(name="content_index")
 
 
 class TextDelta(Struct, frozen=True, gc=False, tag="text_delta", tag_field="type"):
-    """More text."""
+    """A piece of text for the open text block at this index."""
 
     index: int = field(name="content_index")
     text: str = field(name="delta")
@@ -52,13 +52,13 @@ class TextEnd(Struct, frozen=True, gc=False, tag="text_end", tag_field="type", o
 
 
 class ThinkingStart(Struct, frozen=True, gc=False, tag="thinking_start", tag_field="type"):
-    """A thinking block opens."""
+    """A thinking block opens at this index; its deltas follow."""
 
     index: int = field(name="content_index")
 
 
 class ThinkingDelta(Struct, frozen=True, gc=False, tag="thinking_delta", tag_field="type"):
-    """More thinking."""
+    """A piece of thinking for the open thinking block at this index."""
 
     index: int = field(name="content_index")
     text: str = field(name="delta")
@@ -73,7 +73,7 @@ class ThinkingEnd(Struct, frozen=True, gc=False, tag="thinking_end", tag_field="
 
 
 class ToolCallStart(Struct, frozen=True, gc=False, tag="tool_call_start", tag_field="type"):
-    """A tool call opens."""
+    """A tool call opens: its id and the name of its tool are known."""
 
     index: int = field(name="content_index")
     id: str
@@ -88,7 +88,7 @@ class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call_delta", tag_fi
 
 
 class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field="type", omit_defaults=True):
-    """A tool call closes."""
+    """A tool call closes: its arguments are complete."""
 
     index: int = field(name="content_index")
     signature: str | None = None
@@ -120,7 +120,7 @@ class UsageUpdate(Struct, frozen=True, gc=False, tag="usage_update", tag_field="
 
 
 class Done(Struct, frozen=True, gc=False, tag="done", tag_field="type", omit_defaults=True):
-    """The reply is complete."""
+    """The last event of a complete reply: why it ended, its usage, its cost where the provider says so."""
 
     stop_reason: StopReason = "stop"
     usage: Usage = UNREPORTED

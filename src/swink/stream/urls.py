@@ -41,7 +41,7 @@ def is_secret_header(name: str) -> bool:
 
 
 def checked_headers(headers: object, what: str = "headers") -> dict[str, str]:
-    """Headers that somebody wants sent, their names in lower case; `InvalidInput` shows no value."""
+    """Headers that a caller adds, their names in lower case; `InvalidInput` shows no value."""
     check_type(what, headers, Mapping)
     checked: dict[str, str] = {}
     for name, value in cast("Mapping[Any, Any]", headers).items():

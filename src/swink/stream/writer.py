@@ -1,4 +1,4 @@
-"""One reply as it is written: whoever writes it says what arrives, the writer numbers and closes the blocks.
+"""One reply as it is written: callers say what arrives, the writer numbers and closes the blocks.
 
 Adapters, the local model and the scripted model call `say`, `think`, `begin_call`, `add`, `end`, `add_block`,
 `cite`, `read`, `report` and `done`; the writer holds the stream events until they are taken. So every reply

@@ -64,7 +64,7 @@ def begin(
         try:
             outcome = context.run(function, *args, **kwargs), None
         except BaseException as error:
-            outcome = None, error  # whoever waits gets it
+            outcome = None, error  # raised for the caller that waits
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_settle, ended, outcome)
 
@@ -262,7 +262,7 @@ def _work(job: Job, name: str) -> None:
             try:
                 _idle.remove(mine)
                 return
-            except ValueError:  # somebody has just taken it, and brings a job
+            except ValueError:  # another thread has just taken it, and brings a job
                 job, name = mine.get()
 
 

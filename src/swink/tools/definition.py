@@ -8,7 +8,9 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, cast, overload
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from swink.errors import InvalidInput, InvalidTool
 from swink.messages.checks import check_list
@@ -106,10 +108,16 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
     def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the function takes them; a copy, so that a tool cannot change the history."""
         signature = self.signature
-        if signature is not None and signature.shape is self.shape and self.isolation is None:
-            fitting = signature.fitting(arguments)
-            if fitting is not None:
-                return fitting
+        if (
+            signature is not None
+            and signature.scalars is not None
+            and signature.shape is self.shape
+            and self.isolation is None
+        ):
+            try:
+                return asdict(msgspec.convert(arguments, signature.scalars))
+            except msgspec.ValidationError:
+                pass  # reported below, with all that is wrong
         problems = self.shape.violations(arguments)
         if problems:
             raise InvalidArguments(problems)
@@ -134,7 +142,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         try:
             return bool(rule(copy_json(arguments)))
         except Exception:
-            # Somebody else's code, before the arguments are validated: what cannot be judged is asked about.
+            # Foreign code, before the arguments are validated: what cannot be judged is asked about.
             return True
 
     def call_here(self, arguments: Mapping[str, Any]) -> Any:
@@ -247,7 +255,7 @@ def check_names(tools: Sequence[Tool]) -> None:
 async def call_off_loop(
     function: Callable[..., Any], *values: Any, name: str, cancel: Callable[[], None] = lambda: None
 ) -> Any:
-    """Call a function of somebody else's: here if it is async, in a worker thread if it may block."""
+    """Call a foreign function: here if it is async, in a worker thread if it may block."""
     if _is_async(function):
         return await function(*values)
     return await resolve(await run_in_thread(lambda: function(*values), {}, name, cancel))

@@ -104,7 +104,7 @@ class Summary:
         if not isinstance(messages, Snapshot):
             # Without a history to follow, the same messages would be summarised at every turn.
             return window.fit(messages, overflow, request)
-        if not overflow and window.kept.has_plenty(messages, window.room):
+        if not overflow and not window.kept.is_used and messages.history.most_tokens() <= window.room.plenty:
             return messages
         room = window.room.within(request)
         kept = window.kept.look(messages, room.budget, overflow)
@@ -157,7 +157,7 @@ class Summary:
             context = LlmContext(prompt, (UserMessage(record),))
             text = (await request.ask(context, self.model, length)).strip()
         except Exception as error:
-            # A stream function is somebody else's code; the conversation goes on without a summary.
+            # A stream function is foreign code; the conversation goes on without a summary.
             why = describe_error(error)
             request.warn(f"older messages were left out of the context without a summary ({why})")
             return None

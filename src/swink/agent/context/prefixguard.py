@@ -96,7 +96,7 @@ class PrefixGuard:
         self._windows[position] = window
 
     def expect_break(self) -> None:
-        """The next request will not begin with the last one, and somebody has said so."""
+        """The next request will not begin with the last one, which is announced elsewhere."""
         self._expected = True
 
     def begin(self, model: ModelSpec, context: LlmContext, is_first: bool) -> Break | None:

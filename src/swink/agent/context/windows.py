@@ -128,7 +128,11 @@ class SlidingWindow:
             window = (
                 last[1] if last is not None and last[0] is request.model else self.sized_for(request.model)
             )
-        if type(messages) is Snapshot and not overflow and window.kept.has_plenty(messages, window.room):
+        if (
+            type(messages) is Snapshot
+            and not (overflow or window.kept.is_used)
+            and messages.history.most_tokens() <= window.room.plenty
+        ):
             return messages
         return window._windowed(messages, overflow, window.room.within(request), request)
 
@@ -194,17 +198,15 @@ class Room:
 class Windows:
     """What is kept of each history that did not fit."""
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_kept", "is_used")
 
     def __init__(self) -> None:
+        self.is_used = False
+        """Whether any history did not fit."""
         self._kept: WeakKeyDictionary[History, Kept] | None = None
 
     def __len__(self) -> int:
         return 0 if self._kept is None else len(self._kept)
-
-    def has_plenty(self, messages: Snapshot, room: "Room") -> bool:
-        """Whether all of a history fits, however a provider counts tokens and whatever is sent beside it."""
-        return self._kept is None and messages.history.most_tokens() <= room.plenty
 
     def look(self, messages: Snapshot, budget: int, overflow: bool) -> "Kept | None":
         """What is kept of a history, with what is new; None if all of it is, and fits."""
@@ -215,6 +217,7 @@ class Windows:
                 return None
             if self._kept is None:
                 self._kept = WeakKeyDictionary()
+                self.is_used = True
             kept = self._kept[history] = Kept()
         elif kept.seen > len(messages):
             kept = Kept()  # an older snapshot is looked at by itself

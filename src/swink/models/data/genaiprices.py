@@ -20,43 +20,43 @@ class DataError(AgentError):
 
 
 class Equals(Struct, tag="ClauseEquals", tag_field="kind"):
-    """A name."""
+    """Matches exactly this name."""
 
     equals: str
 
 
 class StartsWith(Struct, tag="ClauseStartsWith", tag_field="kind"):
-    """The beginning of names."""
+    """Matches names that begin with this."""
 
     starts_with: str
 
 
 class EndsWith(Struct, tag="ClauseEndsWith", tag_field="kind"):
-    """The end of names."""
+    """Matches names that end with this."""
 
     ends_with: str
 
 
 class Contains(Struct, tag="ClauseContains", tag_field="kind"):
-    """A part of names."""
+    """Matches names that contain this."""
 
     contains: str
 
 
 class Regex(Struct, tag="ClauseRegex", tag_field="kind"):
-    """A regular expression."""
+    """Matches names that the regular expression finds."""
 
     regex: str
 
 
 class AnyOf(Struct, tag="ClauseOr", tag_field="kind"):
-    """One of several."""
+    """Matches if one of several conditions does."""
 
     or_: "list[Clause]"
 
 
 class AllOf(Struct, tag="ClauseAnd", tag_field="kind"):
-    """All of several."""
+    """Matches if all of several conditions do."""
 
     and_: "list[Clause]"
 
@@ -65,7 +65,7 @@ Clause = Equals | StartsWith | EndsWith | Contains | Regex | AnyOf | AllOf
 
 
 class Since(Struct, tag="StartDateConstraint", tag_field="kind"):
-    """From a day on."""
+    """A price that holds from this day on."""
 
     start_date: str
 
@@ -149,7 +149,7 @@ def read_source(text: str) -> dict[str, Provider]:
 
 
 def last_checked(text: str) -> str | None:
-    """The last day on which somebody has checked a price, by what the comments say."""
+    """The last day on which a price was checked, by what the comments say."""
     return max(_CHECKED.findall(text), default=None)
 
 

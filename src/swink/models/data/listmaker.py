@@ -73,7 +73,7 @@ class _Part(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Overlay(Struct, frozen=True, forbid_unknown_fields=True):
-    """The hand-kept part."""
+    """What `overlay.toml` adds to the data of genai-prices, kept by hand."""
 
     sources: dict[str, tuple[str, ...]]
     unlisted: dict[str, str]

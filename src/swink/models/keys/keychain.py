@@ -50,7 +50,7 @@ class Keychain:
         try:
             yield
         except Exception as error:
-            # A backend is somebody else's code: those on D-Bus, for one, raise its errors as they are.
+            # A backend is foreign code: those on D-Bus, for one, raise its errors as they are.
             reason = str(error) or type(error).__name__
             raise KeychainFailed(f"the keychain ({self.name}) {what}: {reason}") from error
 
@@ -62,6 +62,6 @@ def open_keychain() -> Keychain | None:
         backend = keyring.get_keyring()
         trusted = backend.priority >= _RECOMMENDED
     except Exception:
-        # keyring may be missing; its backends are somebody else's code, and one that fails is not trusted.
+        # keyring may be missing; its backends are foreign code, and one that fails is not trusted.
         return None
     return Keychain(backend) if trusted else None

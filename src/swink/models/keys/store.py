@@ -181,7 +181,7 @@ def is_listed(provider: str) -> bool:
 
 
 def open_to_others(path: Path) -> bool:
-    """Whether somebody else on this machine may read a file."""
+    """Whether other users of this machine may read a file."""
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
@@ -195,7 +195,7 @@ def _version() -> _Version:
     except (FileNotFoundError, NotADirectoryError):
         return _NOWHERE
     except OSError:
-        return path, 0, 0, 0  # whoever reads it is told why that fails
+        return path, 0, 0, 0  # reading it says why that fails
     return path, found.st_ino, found.st_size, found.st_mtime_ns
 
 

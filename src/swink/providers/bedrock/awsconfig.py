@@ -61,7 +61,7 @@ def find_region(
 
 
 def profile_name(profile: str | None, environ: Mapping[str, str]) -> str:
-    """The profile in force."""
+    """The name of the AWS profile: the keyword's, else the environment's, else "default"."""
     return profile or environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE") or "default"
 
 

@@ -115,7 +115,7 @@ def response_format(output: OutputSchema) -> dict[str, Any]:
 
 
 def tool_choice(choice: str) -> Any:
-    """`tool_choice` of chat completions."""
+    """A choice of tools in the words of chat completions: a mode, or the tool by its name."""
     return (
         choice
         if choice in ("auto", "none", "required")

@@ -75,7 +75,7 @@ class ProxyStreamFn(Adapter):
 
 
 class _ProxyWire(Wire):
-    """The harness's own protocol."""
+    """The harness's own protocol, which `swink serve proxy` speaks."""
 
     def __init__(self, version: int) -> None:
         self.version = version

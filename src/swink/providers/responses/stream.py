@@ -74,7 +74,7 @@ _KNOWN = frozenset(
 
 
 class ResponsesDecoder:
-    """Reads one reply."""
+    """Reads the events of one response into a `BlockWriter`."""
 
     def __init__(self, reply: BlockWriter, options: StreamOptions) -> None:
         self._reply = reply

@@ -71,7 +71,7 @@ class CassetteRequest(Struct, frozen=True):
     def exact(self) -> str:
         """What the whole request is known by; slow for one with a secret.
 
-        Whoever has the file sees the rest of the request, so that trying out secrets has to cost something.
+        A reader of the file sees the rest of the request, so that trying out secrets has to cost something.
         """
         if not self.holds_secret:
             return self.digest

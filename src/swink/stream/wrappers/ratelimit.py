@@ -1,4 +1,4 @@
-"""A gate: so many inside at once, so many a minute, first come, first served."""
+"""Rate limits: so many requests at once, so many a minute, first come, first served."""
 
 import asyncio
 import time
@@ -12,9 +12,9 @@ from swink.stream.watch import in_line
 
 
 class RateLimiter:
-    """Lets tasks in, of any event loop and thread.
+    """Limits how many tasks are inside and how often one enters, over all event loops and threads.
 
-    Whoever is first in line lets itself in. Nobody is handed a place, so none is lost with somebody who is
+    The first waiter in line lets itself in. No place is handed over, so none is lost with a waiter that is
     cancelled at that moment.
     """
 

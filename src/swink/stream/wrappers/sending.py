@@ -69,7 +69,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
                             yield spent
                         started = began = True
             except Exception as error:
-                # A stream function is somebody else's code; what it raises is judged as the loop judges it.
+                # A stream function is foreign code; what it raises is judged as the loop judges it.
                 failure = error if isinstance(error, AgentError) else error_for(None, describe_error(error))
                 if chosen or not failure.retryable:
                     raise

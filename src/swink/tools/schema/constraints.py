@@ -192,7 +192,7 @@ def _check_by_pydantic(base: Any, extras: Sequence[Any]) -> Callable[[Any], Any]
 
 def make_adapter(hint: Any) -> Any:
     """What pydantic makes values of a hint with."""
-    from pydantic import TypeAdapter  # whoever has such a type has pydantic
+    from pydantic import TypeAdapter  # a program with such a type has pydantic
 
     return TypeAdapter(hint)
 

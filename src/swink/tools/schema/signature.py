@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec.structs import asdict
 
 from swink.errors import InvalidTool
 from swink.messages.codec import plain
@@ -20,7 +19,7 @@ _SCALARS = (str, int, float, bool)
 class Signature:
     """The parameters of a function as a shape, and the call that fits it."""
 
-    __slots__ = ("_scalars", "injected", "shape")
+    __slots__ = ("injected", "scalars", "shape")
 
     def __init__(
         self, function: Callable[..., Any], name: str, descriptions: Mapping[str, str], inject: type
@@ -54,16 +53,8 @@ class Signature:
             properties[parameter.name] = extra
         struct = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
         self.shape = _shape_of_arguments(name, struct, properties)
-        self._scalars = struct if all(len(field) == 2 and field[1] in _SCALARS for field in fields) else None
-
-    def fitting(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Keyword arguments in one step, if all parameters are plain scalars and the values fit them."""
-        if self._scalars is None:
-            return None
-        try:
-            return asdict(msgspec.convert(values, self._scalars))
-        except msgspec.ValidationError:
-            return None
+        self.scalars = struct if all(len(field) == 2 and field[1] in _SCALARS for field in fields) else None
+        """What converts all arguments in one step, if all parameters are plain scalars without defaults."""
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function, converted; raises `ValueError` if a value does not convert."""
