@@ -8,7 +8,7 @@ from swink.system import (
 from swink.agent import Agent
 from swink.agent.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
 from swink.agent.context.windows import SlidingWindow
-from swink.agent.engine.eventstream import EventStream
+from swink.agent.eventstream import EventStream
 from swink.agent.functions import agent_loop, agent_loop_continue
 from swink.agent.policy import (
     Answer,

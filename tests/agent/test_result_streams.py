@@ -364,7 +364,7 @@ async def test_looking_at_a_delta_costs_the_same_however_much_has_arrived():
             Parts.joined += 1
             return super().__iter__()
 
-    class Ledger:
+    class Attempt:
         class assembly:
             parts = Parts()
 
@@ -372,13 +372,16 @@ async def test_looking_at_a_delta_costs_the_same_however_much_has_arrived():
             def argument_parts(cls, index: int, name: str) -> Any:
                 return cls.parts
 
+    class Ledger:
+        attempt = Attempt
+
     class Run:
         ledger = Ledger
 
     output = swink.agent.structured.StructuredOutput(City, 1)
-    Ledger.assembly.parts.append('{"name": "')
+    Attempt.assembly.parts.append('{"name": "')
     for _ in range(5_000):
-        Ledger.assembly.parts.append("x")
+        Attempt.assembly.parts.append("x")
         output.grow(Run, 0)  # type: ignore[arg-type]
     assert Parts.joined < 200
 

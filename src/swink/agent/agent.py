@@ -23,7 +23,7 @@ from swink.agent.config import (
     as_state,
 )
 from swink.agent.context.compaction import Transform
-from swink.agent.engine.eventstream import Buffer, EventStream, Subscribers, Subscription
+from swink.agent.eventstream import Buffer, EventStream, Subscribers, Subscription
 from swink.agent.policy import Approve, Policy
 from swink.agent.queues import Queues, checked_mode
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
@@ -194,17 +194,17 @@ class Agent:
         return self._running.unqueue(message)
 
     def clear_steering(self) -> None:
-        """Forget queued steering."""
+        """Forget the steering that no turn has taken yet."""
         self._queues.steering.clear()
         self._running.save_soon()
 
     def clear_follow_up(self) -> None:
-        """Forget queued follow-ups."""
+        """Forget the follow-ups that no run has taken yet."""
         self._queues.follow_up.clear()
         self._running.save_soon()
 
     def clear_queues(self) -> None:
-        """Forget both queues."""
+        """Forget queued steering and follow-ups."""
         self.clear_steering()
         self.clear_follow_up()
 
@@ -310,7 +310,7 @@ class Agent:
         self._running.append(as_messages(messages))
 
     def clear_messages(self) -> None:
-        """Empty the history."""
+        """Empty the history; during a run, from its next turn on."""
         self._running.replace_history(History())
 
     @property

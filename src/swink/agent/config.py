@@ -51,7 +51,7 @@ class PlainSession(Protocol):
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The conversation."""
+        """The conversation that an agent begins with."""
         ...
 
     @property
@@ -188,30 +188,34 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Grows with every assignment, so that a turn sees whether anything has changed."""
 
     def __post_init__(self) -> None:
-        self.own_provider = self.own_provider or self.spec.provider
-        check_type("options", self.options, StreamOptions)
-        check_type("state", self.state, dict)
+        if self.own_provider is None:
+            force_setattr(self, "own_provider", self.spec.provider)
+        if type(self.options) is not StreamOptions:
+            check_type("options", self.options, StreamOptions)
+        if type(self.state) is not dict:
+            check_type("state", self.state, dict)
         check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
-        if not callable(self.tool_execution):
+        if self.tool_execution != "concurrent" and not callable(self.tool_execution):
             check_word(
                 "tool_execution", self.tool_execution, _EXECUTIONS, " or a function that groups the calls"
             )
-        if isinstance(self.retry, type) or not (
-            hasattr(self.retry, "should_retry") and hasattr(self.retry, "delay")
-        ):
-            raise InvalidInput(
-                f"retry is a strategy such as ExponentialBackoff(max_attempts=5), not {self.retry!r}"
-            )
+        if type(self.retry) is not ExponentialBackoff:
+            _check_retry(self.retry)
         if self.policies != ():
             check_policies(self.policies)
         if self.tool_timeout is not None:
             check_positive("tool_timeout", self.tool_timeout)
         if self.hosted != ():
             self.hosted = check_hosted(self.hosted)
-        for name in ("stream_fn", "approve", "convert_to_llm", "get_api_key"):
-            if (hook := getattr(self, name)) is not None:
+        for name, hook in (
+            ("stream_fn", self.stream_fn),
+            ("approve", self.approve),
+            ("convert_to_llm", self.convert_to_llm),
+            ("get_api_key", self.get_api_key),
+        ):
+            if hook is not None:
                 check_hook(name, hook)
-        self.transform_context = as_transformers(self.transform_context)
+        force_setattr(self, "transform_context", as_transformers(self.transform_context))
         for function in in_order(self.transform_context):
             if isinstance(function, type):
                 name = function.__name__
@@ -224,7 +228,7 @@ class AgentLoopConfig(Struct, kw_only=True):
         for model, stream_fn in fallbacks:
             check_hook(f"the stream function of {model}", stream_fn)
         if self.key_owner is None:
-            self.key_owner = KeyOwner.of(*route)
+            force_setattr(self, "key_owner", KeyOwner.of(*route))
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -239,7 +243,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     @property
     def spec(self) -> ModelSpec:
         """The model, with what the catalog knows of it if it was given by its name."""
-        return catalog.parse_model(self.model)
+        return self.model if type(self.model) is ModelSpec else catalog.parse_model(self.model)
 
     def routes(self) -> tuple[Route, ...]:
         """Whom a turn may ask, and how: the model, then its fallbacks."""
@@ -248,7 +252,7 @@ class AgentLoopConfig(Struct, kw_only=True):
 
     def route_to(self, model: Model) -> Route:
         """The model, and what asks it: the stream function given, or the one registered or in the catalog."""
-        spec = catalog.parse_model(model)
+        spec = model if type(model) is ModelSpec else catalog.parse_model(model)
         provider, own = spec.provider, self.stream_fn
         make = catalog.registered(provider)
         if own is not None and (make is None or provider == self.own_provider):
@@ -266,7 +270,7 @@ class AgentLoopConfig(Struct, kw_only=True):
         return catalog.parse_model(item[0]), asked_through(item[1])
 
     def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
-        """Whether the key in the options was given for somebody else than who is asked here."""
+        """Whether the key in the options was given for another provider than the one asked here."""
         return self.options.api_key is not None and not self._is_for(model, stream_fn)
 
     def options_for(self, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
@@ -282,9 +286,11 @@ class AgentLoopConfig(Struct, kw_only=True):
 
     def check_key(self) -> None:
         """Raise `MissingKey` if it is already clear that there is no key to send."""
+        if self.get_api_key is not None:
+            return
         model, stream_fn = self.route_to(self.model)
         check: Callable[[StreamOptions], None] | None = getattr(stream_fn, "check_key", None)
-        if check is None or self.get_api_key is not None:
+        if check is None:
             return
         try:
             check(self.options_for(model, stream_fn))
@@ -294,7 +300,7 @@ class AgentLoopConfig(Struct, kw_only=True):
             raise self.explain_withheld(error, model) from None
 
     def explain_withheld(self, error: AuthError, model: ModelSpec) -> AuthError:
-        """The error with the hint that there is a key, given for somebody else."""
+        """The error with the hint that there is a key, given for another provider."""
         given = self.key_owner.provider if self.key_owner else "another model"
         hint = f"the api_key in the options was given for {given} and is not sent to {model}"
         text = f"{error.message}; {hint}: get_api_key= can give each provider its own"
@@ -319,7 +325,7 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
     value: T | UnsetType | None = None
     """The output; UNSET if one was asked for and there is none."""
     pending: tuple[PendingApproval, ...] = ()
-    """The calls that wait for somebody's word, if the run ended with `reason="approval"`."""
+    """The calls that wait for an approval, if the run ended with `reason="approval"`."""
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -332,7 +338,7 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
 
     @property
     def text(self) -> str:
-        """The last assistant text."""
+        """The text of the last reply."""
         return final_text(self.messages)
 
     @property
@@ -353,7 +359,7 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
 
 
 def check_session(session: PlainSession) -> None:
-    """Refuse what is no session, or only the class of one."""
+    """Refuse an object that lacks what a session has, or the class of a session instead of one."""
     if (
         isinstance(session, type)
         or not callable(getattr(session, "append", None))
@@ -378,6 +384,11 @@ def as_state(saved: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[
     except Exception as error:
         # What is no JSON, and whatever a foreign `model_dump` raises.
         raise InvalidInput(f"state is a dict of JSON data ({error}); pass other objects as deps=") from error
+
+
+def _check_retry(retry: object) -> None:
+    if isinstance(retry, type) or not (hasattr(retry, "should_retry") and hasattr(retry, "delay")):
+        raise InvalidInput(f"retry is a strategy such as ExponentialBackoff(max_attempts=5), not {retry!r}")
 
 
 def check_policies(policies: Sequence[Policy]) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from swink.agent.config import AgentContext, AgentLoopConfig
-from swink.agent.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.loop import take_turns
 from swink.agent.engine.run import Run
 from swink.agent.engine.turnsetup import TurnSetup
+from swink.agent.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.runrequest import check_continue
 from swink.agent.session.sessiondiff import SessionDiff
 from swink.agent.session.sessionrecorder import SessionRecorder

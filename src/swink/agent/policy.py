@@ -151,7 +151,7 @@ class RunKey:
 
 
 class Turn(Struct, frozen=True):
-    """A finished turn."""
+    """A turn that has ended: its reply and the results of its calls."""
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
@@ -159,7 +159,7 @@ class Turn(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True):
-    """How a run ended."""
+    """How a run ended, for its post-run policies."""
 
     stop_reason: StopReason
     reason: str | None
@@ -259,7 +259,7 @@ class Policy:
         """When the agent would stop: None, Stop or Inject."""
 
     def post_run(self, ctx: PolicyContext, ending: Ending) -> Awaitable[None] | None:
-        """When the run has ended, however it did; nothing can be changed. Whoever awaits the run waits."""
+        """When the run has ended, however it did; nothing can be changed. Its caller waits."""
 
     def pre_commit(self, message: Message) -> KeepVerdict:
         """Just before a message enters the history: None or Replace. Sync, since a commit must not wait."""
@@ -269,7 +269,7 @@ asking: ContextVar[bool] = ContextVar("swink.asking_a_policy", default=False)
 """Whether a policy is being asked: what it queues meanwhile is its own, and nobody's message to the agent."""
 
 enclosing: ContextVar[tuple[Policy, ...]] = ContextVar("swink.enclosing_policies", default=())
-"""Policies of the enclosing runs that bind inner runs too: whoever starts an agent inside a run adds them."""
+"""Policies of enclosing runs that bind inner runs too; code that starts an agent inside a run adds them."""
 
 
 class NudgeReasoningOnly(Policy):
@@ -314,7 +314,7 @@ async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
             raise InvalidInput(f"{slot} cannot return a {type(verdict).__name__}; it returns {known}")
         return verdict
     except Exception as error:
-        # A policy is somebody else's code: it must not take the run down with it.
+        # A policy is foreign code: it must not take the run down with it.
         log.error("policy %s failed in %s\n%s", type(policy).__name__, slot, describe_traceback(error))
         return Stop(f"{type(policy).__name__} failed: {type(error).__name__}") if policy.fail_closed else None
     finally:

@@ -16,7 +16,6 @@ class MessageQueue(list[Message]):
         self.mode: QueueMode = mode
 
     def waits(self) -> bool:
-        """Whether anything waits."""
         return bool(self)
 
     def drop(self, message: Message) -> bool:
@@ -50,7 +49,6 @@ class Queues:
         return bool(self.steering or self.follow_up)
 
     def extend(self, steering: Sequence[Message], follow_up: Sequence[Message]) -> None:
-        """Let more messages wait."""
         self.steering.extend(steering)
         self.follow_up.extend(follow_up)
 

@@ -13,11 +13,11 @@ class RetryStrategy(Protocol):
     """Decides after each failed attempt; `attempt` counts the attempts made, from 1."""
 
     def should_retry(self, error: AgentError, attempt: int) -> bool:
-        """Whether to try again."""
+        """Whether the request is sent again."""
         ...
 
     def delay(self, attempt: int) -> float:
-        """Seconds to wait first."""
+        """Seconds to wait before it is sent again."""
         ...
 
 

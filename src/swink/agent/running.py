@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any
 
 from swink.agent.config import AgentResult
-from swink.agent.engine.eventstream import Buffer, Subscribers
 from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.loop import take_turns
-from swink.agent.engine.request import compacted
 from swink.agent.engine.run import End, Run
 from swink.agent.engine.turnsetup import TurnSetup
+from swink.agent.eventstream import Buffer, Subscribers
 from swink.agent.policy import asking
 from swink.agent.queues import MessageQueue
 from swink.agent.runrequest import RunRequest, check_approvals, check_continue, prompts_of, run_request
 from swink.agent.state import AgentState
+from swink.agent.transform import compacted
 from swink.errors import Aborted, AlreadyRunning, ContextWindowOverflow, MisuseError
 from swink.events import CompactionReport, ContextCompacted
 from swink.messages import AssistantMessage, CustomMessage, Input, Message, Usage, UserMessage, as_messages
@@ -74,7 +74,7 @@ class Running:
         return request, None
 
     def begin(self, request: RunRequest, prompts: tuple[Message, ...] | None, buffer: Buffer) -> Run:
-        """Start the loop."""
+        """Start a run of these prompts; without them it goes on with the conversation as it is."""
         state, session = self._state, self._state.session
         state.config.check_key()
         if not self._turnstile.enter():

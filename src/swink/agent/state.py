@@ -47,7 +47,8 @@ class AgentState:
     ) -> None:
         self.config, self.context, self.queues = config, context, queues
         given = check_list("messages", messages, "messages")
-        self.history = History(self.vetted(given if session is None else (*session.messages, *given)))
+        given = given if session is None else (*session.messages, *given)
+        self.history = History(vet_all(config.policies, given) if given else ())
         self.open: OpenTurn | None = None
         """A turn that was left open."""
         self.session: AgentSession | None = None

@@ -86,7 +86,7 @@ class QueueChange(_Record, frozen=True, tag="queue"):
 class Compaction(_Record, frozen=True, tag="compaction"):
     """The context from here on: messages of the session by their number, and new ones.
 
-    What is left out stays in the session. `reason` is "compacted", or "replaced" if somebody set the history.
+    What is left out stays in the session. `reason` is "compacted", or "replaced" if the history was set.
     `usage` and `cost` are those of a summary; None: unknown.
     """
 
@@ -112,7 +112,7 @@ class TurnOpened(_Record, frozen=True, tag="turn_opened"):
 
 
 class TurnDropped(_Record, frozen=True, tag="turn_dropped"):
-    """The turn that was open is given up, with its reply: somebody set the history."""
+    """The turn that was open is given up, with its reply: the history was set."""
 
 
 class CallStarted(_Record, frozen=True, tag="call_started"):
@@ -130,7 +130,7 @@ class CallEnded(_Record, frozen=True, tag="call_ended"):
 
 
 class PendingApproval(_Record, frozen=True, tag="approval"):
-    """A call that waits for somebody's word: `arguments` are what will run, `shown` is what people see."""
+    """A call that waits for an approval: `arguments` are what will run, `shown` is what people see."""
 
     call_id: str
     name: str
@@ -275,7 +275,7 @@ class OpenTurn(Struct):
 
 
 def pending_of(turn: OpenTurn | None) -> tuple[PendingApproval, ...]:
-    """The calls of a turn that wait for somebody's word."""
+    """The calls of a turn that wait for an approval."""
     return () if turn is None else tuple(turn.pending.values())
 
 
@@ -301,11 +301,11 @@ class Conversation:
 
     @property
     def pending(self) -> tuple[PendingApproval, ...]:
-        """The calls that wait for somebody's word."""
+        """The calls that wait for an approval."""
         return pending_of(self.open)
 
     def take(self, record: Record) -> None:
-        """Add what happened next."""
+        """Add the record that comes next in the session."""
         match record:
             case MessageSaved(message, number) | CustomSaved(message, number):
                 self.everything[number if number >= 0 else len(self.everything)] = message

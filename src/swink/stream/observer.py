@@ -1,4 +1,4 @@
-"""The observer: whoever is told of runs, turns, requests to models and tool calls as they begin and end.
+"""The observer: what is told of runs, turns, requests to models and tool calls as they begin and end.
 
     run ( turn ( request* tool call ( run … )* ) | request )*
 
@@ -17,7 +17,7 @@ from swink.stream import Assembly, LlmContext, StreamOptions
 
 
 class ObservedRun(Protocol):
-    """A run under way."""
+    """A run that has begun, until its end is told."""
 
     @property
     def context(self) -> Context | None:
@@ -40,7 +40,7 @@ class ObservedTurn(Protocol):
     """A turn under way; what the run's task does is inside it."""
 
     def end(self, reason: TurnEndReason) -> None:
-        """It has ended."""
+        """It has ended for this reason."""
         ...
 
 
@@ -71,10 +71,10 @@ class ObservedCall(Protocol):
 
 
 class Observer(Protocol):
-    """Whoever is told. What begins does so inside of what is current in the caller's context variables."""
+    """What is told. What begins does so inside of what is current in the caller's context variables."""
 
     def run(self, model: ModelSpec, session_id: str | None, prompts: Sequence[Message]) -> ObservedRun:
-        """A run begins."""
+        """A run begins, with these prompts."""
         ...
 
     def turn(self, number: int) -> ObservedTurn:
@@ -82,7 +82,7 @@ class Observer(Protocol):
         ...
 
     def request(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> ObservedRequest:
-        """A model is asked."""
+        """A model is asked, by a run or by a context transformer."""
         ...
 
     def call(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> ObservedCall:
@@ -98,7 +98,7 @@ current: Observer | None = None
 """The observer of this process."""
 
 agent_name: ContextVar[str | None] = ContextVar("swink.agent_name", default=None)
-"""What the agent that runs next in this context is called by whoever starts it."""
+"""What the agent that runs next in this context is called by the code that starts it."""
 
 
 def observe(observer: Observer | None) -> None:

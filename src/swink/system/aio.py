@@ -116,7 +116,7 @@ def started() -> Generator[None, None, None]:
 
 
 class Turnstile:
-    """Lets one in at a time, from any thread; whoever waits, on any event loop, goes on when it is free."""
+    """Lets one in at a time, from any thread; those who wait, on any event loop, go on when it is free."""
 
     __slots__ = ("_waiters", "is_taken")
 
@@ -125,7 +125,7 @@ class Turnstile:
         self._waiters: tuple[asyncio.Future[None], ...] = ()
 
     def enter(self) -> bool:
-        """Take it; False if somebody has it."""
+        """Take it; False if it is taken."""
         with _lock:
             entered, self.is_taken = not self.is_taken, True
         return entered
@@ -173,7 +173,7 @@ def raise_soon(error: BaseException) -> None:
 
 
 def wake(waiter: "asyncio.Future[None]") -> None:
-    """Let whoever waits for the future go on, unless something else did already."""
+    """Let the waiter of the future go on, unless something else did already."""
     if not waiter.done():
         waiter.set_result(None)
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from swink.agent.config import AgentResult
 from swink.agent.engine.account import total_cost
-from swink.agent.engine.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.engine.runlifetime import Lifetime
+from swink.agent.eventstream import Buffer, EventStream, Subscribers
 from swink.errors import AlreadyRunning, MisuseError, SyncInAsyncContext
 from swink.events import MessageUpdate
 from swink.messages import AssistantMessage, Cost, Input, StopReason, Text, Usage

@@ -348,8 +348,8 @@ async def test_a_context_nobody_changed_is_not_looked_at(monkeypatch: pytest.Mon
     def refuse(*values: Any) -> Any:
         raise AssertionError("looked at")
 
-    monkeypatch.setattr("swink.agent.engine.request.with_pairs", refuse)
-    monkeypatch.setattr("swink.agent.engine.request.with_prompt", refuse)
+    monkeypatch.setattr("swink.agent.transform.with_pairs", refuse)
+    monkeypatch.setattr("swink.agent.transform.with_prompt", refuse)
     agent, model = agent_on(CALL, "fine", messages=talk(100), convert_to_llm=lambda message: message)
     agent.model = ModelSpec("test", "small", context_window=1_000)
     assert (await agent.run("q")).text == "fine"

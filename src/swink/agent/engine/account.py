@@ -59,7 +59,7 @@ class Account:
         self._is_unlisted = False
 
     def charge(self, usage: Usage, cost: Cost | None) -> None:
-        """Add to the totals."""
+        """Add to the totals, and to those of the call that pays for this run."""
         if self._unadded is None:
             self._unadded = []
         self._unadded.append((usage, cost))
@@ -68,7 +68,7 @@ class Account:
 
     @property
     def totals(self) -> Spent:
-        """All tokens so far, and what they cost: None if unknown. Added up when somebody asks."""
+        """All tokens so far, and what they cost: None if unknown. Added up when asked for."""
         cost = self.reported_cost
         return self._usage, None if self._lost else cost
 

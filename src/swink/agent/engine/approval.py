@@ -1,4 +1,4 @@
-"""Approval: somebody's word before a call may run."""
+"""Approval: a person's word before a call may run."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _AT_ONCE = 20_000
 
 
 def needs_approval(run: Run, call: Call) -> bool:
-    """Whether somebody has to be asked."""
+    """Whether a person has to be asked."""
     if call.tool is None or call.tool in run.setup.own_tools:
         return False
     return run.setup.config.approval_mode == "on" or call.tool.needs_approval(call.arguments)
@@ -94,7 +94,7 @@ async def _ask(approve: Approve, request: ApprovalRequest) -> Answer:
     try:
         if is_async(approve):
             return await resolve(approve(request))
-        # Somebody may be typing the answer at a prompt: not on the event loop.
+        # A person may be typing the answer at a prompt: not on the event loop.
         return await resolve(await run_in_thread(lambda: approve(request), {}, "approve", lambda: None))
     except Abandoned:
         raise asyncio.CancelledError from None

@@ -1,7 +1,7 @@
 """One batch of tool calls: policies → approval → grouping → validation → run, with a result for every call.
 
 Calls of a group run concurrently, each in a task of its own, so that one that ignores cancellation can be
-abandoned. A call is settled exactly once, by whoever comes first: its own end, a timeout, a steering
+abandoned. A call is settled exactly once, by what comes first: its own end, a timeout, a steering
 interrupt, or an abort.
 """
 
@@ -86,7 +86,7 @@ async def run_batch(run: Run) -> Outcome:
 
 
 async def _wait_for_approval(run: Run) -> Outcome:
-    """End the run here: some calls wait for somebody's word, and later groups wait for these."""
+    """End the run here: some calls wait for an approval, and later groups wait for these."""
     if run.recorder is not None:
         await run.recorder.begin([call for call in run.ledger.turn.calls if call.pending is not None])
     return Outcome("approval", End(reason="approval"))
@@ -167,7 +167,7 @@ def _take_arguments(run: Run, call: Call, arguments: dict[str, Any]) -> bool:
 
 
 class _Batch:
-    """The calls in flight."""
+    """The calls of one reply while they run, group by group."""
 
     __slots__ = ("_asking", "_done", "_ledger", "_left", "_loop", "run", "steered", "transfer")
 
@@ -259,7 +259,7 @@ class _Batch:
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as error:
-                # A tool is somebody else's code: what it raises goes to the model, and must not end the run.
+                # A tool is foreign code: what it raises goes to the model, and must not end the run.
                 result = _result_of(error, call)
             self._ledger.settle(call, cut_result(result, tool.max_result))
             if self._left and not self.steered:
@@ -279,7 +279,7 @@ class _Batch:
             for other in self._ledger.turn.calls:
                 self._end(other, STEERED)
         except Exception as error:
-            # A steering provider is somebody else's code, and its failure ends the run.
+            # A steering provider is foreign code, and its failure ends the run.
             if not self._done.done():
                 self._done.set_exception(error)
         finally:

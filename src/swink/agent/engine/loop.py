@@ -14,9 +14,9 @@ from typing import Literal
 from swink.agent.engine.account import payer
 from swink.agent.engine.dispatch import Outcome, run_batch
 from swink.agent.engine.reply import take_reply
-from swink.agent.engine.request import transform_context
 from swink.agent.engine.run import End, Run
 from swink.agent.policy import Inject, Replace, Stop, Turn, consult
+from swink.agent.transform import transform_context
 from swink.messages import AssistantMessage, ContentBlock, Text, Thinking, TurnEndReason
 from swink.system.aio import resolve, started
 
@@ -30,7 +30,7 @@ async def take_turns(run: Run) -> None:
     except asyncio.CancelledError:
         run.end(End("aborted"))
     except Exception as error:
-        # A hook is somebody else's code.
+        # A hook is foreign code.
         run.end(End(), error)
     except BaseException as error:
         run.end(End(), error)

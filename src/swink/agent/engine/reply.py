@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from swink.agent.engine.request import llm_context, refit_context, shrink_context
+from swink.agent.engine.request import llm_context
 from swink.agent.engine.run import End, Run
 from swink.agent.policy import Stop, consult
 from swink.agent.retry import wait_before
+from swink.agent.transform import refit_context, shrink_context
 from swink.errors import (
     AgentError,
     AuthError,
@@ -151,7 +152,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     except AgentError as error:
         return _named(_without_run(error), model)
     except Exception as error:
-        # A stream function is somebody else's code; the wording of what it raises says how the reply failed.
+        # A stream function is foreign code; the wording of what it raises says how the reply failed.
         failed = error_for(None, describe_error(error), model=str(model))
         failed.__cause__ = _without_run(error)
         return failed

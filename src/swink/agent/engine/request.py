@@ -1,168 +1,21 @@
-"""What a model is sent: the history after its transformers, converted for the model."""
+"""What a model is sent: the context converted for it, with prompt, tools and the schema of the answer."""
 
-import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from operator import is_
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
-from swink.agent.config import AgentContext, AgentLoopConfig, Model
-from swink.agent.context.windows import TransformFn, sized
-from swink.agent.engine.account import Account, Spent
-from swink.agent.engine.repair import with_pairs, with_prompt
+from swink.agent.config import AgentLoopConfig
+from swink.agent.engine.repair import with_pairs
 from swink.agent.engine.run import Run
-from swink.agent.engine.turnsetup import TurnSetup
-from swink.errors import AgentError, InvalidInput, NetworkError, error_for
-from swink.events import CompactionReport, ContextCompacted, CustomEvent
-from swink.messages import AssistantMessage, Cost, CustomMessage, LlmMessage, Message, ModelSpec, Usage
+from swink.events import CustomEvent
+from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
 from swink.messages.history import Snapshot
-from swink.messages.pruning import is_pruned
-from swink.messages.tokens import estimate_tokens
-from swink.stream import Assembly, Done, Error, LlmContext, OutputSchema, StreamFn, StreamOptions, observer
-from swink.system.aio import close, resolve
-from swink.tools import FINAL_OUTPUT, Tool, ToolSource, offered_tools
+from swink.stream import LlmContext, OutputSchema, StreamFn
+from swink.tools import FINAL_OUTPUT, Tool
 
-log = logging.getLogger("swink")
-
-ASK_WITHIN = 120.0
-"""Seconds that a transformer's own question to a model may take."""
 CACHE_PREFIX_BROKEN = "cache_prefix_broken"
-
-
-class TransformRequest:
-    """What is about to be asked, as transformers see it; what they ask a model is charged to the account."""
-
-    __slots__ = ("_account", "_append", "_setup", "model", "spent")
-
-    def __init__(
-        self,
-        setup: TurnSetup,
-        model: ModelSpec,
-        account: Account,
-        append: Callable[[Sequence[Message]], None] | None = None,
-    ) -> None:
-        self.model = model
-        self.spent: list[Spent] = []
-        self._setup, self._account, self._append = setup, account, append
-
-    @property
-    def ratio(self) -> float:
-        """How many tokens the provider counts for one that is estimated, as learnt so far."""
-        return self._setup.config.ratio.ratio(self.model)
-
-    @property
-    def overhead(self) -> int:
-        """Estimated tokens of the system prompt and the tools."""
-        return self._setup.config.ratio.overhead(self._setup.system_prompt, self._setup.tools)
-
-    def offers(self, tool: str) -> bool:
-        """Whether the model is offered a tool of this name."""
-        return any(item.name == tool for item in self._setup.tools)
-
-    def note(self, message: CustomMessage) -> None:
-        """Add a message to the history at the end of the turn, with the cost of what was asked for it."""
-        if self._append is not None:
-            if self.spent and isinstance(data := message.data, dict):
-                _, cost = _total(self.spent)
-                told = {**cast("dict[str, Any]", data), "cost": None if cost is None else cost.total}
-                message = replace(message, data=told)
-            self._append([message])
-
-    def warn(self, text: str) -> None:
-        """Log a warning, once."""
-        warned = self._setup.config.warned
-        if (known := text.partition(" (")[0]) not in warned:
-            warned.add(known)
-            log.warning("%s", text)
-
-    async def ask(
-        self, context: LlmContext, model: Model | None = None, max_tokens: int | None = None
-    ) -> str:
-        """The text of a model's answer; what it has used is charged in every outcome."""
-        own = next((route for route in self._setup.routes if route[0] is self.model), self._setup.routes[0])
-        spec, stream_fn = own if model is None else self._setup.config.route_to(model)
-        spec = spec if spec.thinking_level == "off" else replace(spec, thinking_level="off")
-        options = await self._options(spec, stream_fn, max_tokens)
-        assembly, failed = Assembly(), None
-        asking = None if observer.current is None else observer.current.request(spec, context, options)
-        options = options if asking is None else asking.options
-        try:
-            async with asyncio.timeout(ASK_WITHIN):
-                stream = stream_fn(spec, context, options)
-                try:
-                    async for event in stream:
-                        assembly.feed(event)
-                finally:
-                    await close(stream)
-            if not isinstance(assembly.terminal, Done):
-                failed = _failure(assembly.terminal, spec)
-                raise failed
-        except AgentError as error:
-            failed = error
-            raise
-        finally:
-            spent = self._account.attempt(spec, assembly, failed)
-            self._account.charge(*spent)
-            self.spent.append(spent)
-            if asking is not None:
-                asking.end(assembly, failed, *spent)
-        return assembly.message(spec, "stop", usage=Usage()).text
-
-    async def _options(self, spec: ModelSpec, stream_fn: StreamFn, max_tokens: int | None) -> StreamOptions:
-        config = self._setup.config
-        options = config.options_for(spec, stream_fn)
-        if config.get_api_key is not None:
-            key = await resolve(config.get_api_key(spec.provider))
-            options = options if key is None else replace(options, api_key=key)
-        return replace(options, max_tokens=max_tokens, tool_choice=None)
-
-
-async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
-    """The history after its transformers, for the model that is asked; what one drops is announced."""
-    history = messages = run.ledger.history.snapshot()
-    ledger = run.ledger
-    request = TransformRequest(run.setup, ledger.attempt.model, ledger.account, ledger.append)
-    for position, function in enumerate(run.setup.transformers):
-        before = messages
-        returned = _applied(function, before, overflow, request)
-        if returned is before:
-            continue
-        messages = await resolve(returned)
-        if messages is not before:
-            messages = _checked(run, function, messages, history)
-            _announce(run, position, before, messages, overflow, request)
-    return messages
-
-
-async def compacted(
-    config: AgentLoopConfig, offers: Sequence[Tool | ToolSource], history: Snapshot
-) -> tuple[Sequence[Message], CompactionReport]:
-    """What the transformers keep of a history when they are told to make it smaller, and the report of it."""
-    messages: Sequence[Message] = history
-    tools = await offered_tools(offers, (), config.warned)
-    setup = TurnSetup(config, AgentContext(), tools=tools)
-    request = TransformRequest(setup, setup.routes[0][0], Account(config.price))
-    for function in setup.transformers:
-        messages = await resolve(_applied(function, messages, True, request))
-    config.guard.expect_break()
-    return messages, _report(history, messages, True, request)
-
-
-async def refit_context(run: Run, messages: Sequence[Message]) -> Sequence[Message]:
-    """The context for another model than the one it was made for."""
-    is_sized = any(
-        hasattr(function, "sized_for") or hasattr(function, "fit") for function in run.setup.transformers
-    )
-    return await transform_context(run, False) if is_sized else messages
-
-
-async def shrink_context(run: Run, sent: Sequence[Message]) -> Sequence[Message] | None:
-    """After an overflow: a smaller context, or None if no transformer can make one."""
-    smaller = await transform_context(run, True)
-    run.check()
-    return smaller if sum(map(estimate_tokens, smaller)) < sum(map(estimate_tokens, sent)) else None
 
 
 def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> LlmContext:
@@ -209,94 +62,7 @@ def llm_messages(config: AgentLoopConfig, messages: Sequence[Any]) -> Sequence[L
 
 
 def _own(context: LlmContext) -> LlmContext:
-    """A request without the tool that a run with `output=` adds: whoever asks for it knows of that change."""
+    """A request without the tool that a run with `output=` adds: the caller knows of that change."""
     if not context.tools or context.tools[-1].name != FINAL_OUTPUT:
         return context
     return replace(context, tools=tuple(context.tools[:-1]))
-
-
-def _failure(end: Error | None, model: ModelSpec) -> AgentError:
-    if end is None:
-        return NetworkError("the stream ended without a terminal event", model=str(model))
-    return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
-
-
-def _applied(
-    function: TransformFn, messages: Sequence[Message], overflow: bool, request: TransformRequest
-) -> Any:
-    """What a transformer returns; one with a `fit` is told what is about to be asked."""
-    fit = getattr(function, "fit", None)
-    if fit is not None:
-        return fit(messages, overflow, request)
-    return sized(function, request.model)(messages, overflow)
-
-
-def _checked(run: Run, function: TransformFn, messages: Any, history: Snapshot) -> Sequence[Message]:
-    """What a transformer returned, repaired; snapshots are sound, since histories are."""
-    if isinstance(messages, Snapshot):
-        return messages
-    name = getattr(function, "__name__", None) or type(function).__name__
-    if not isinstance(messages, Sequence) or isinstance(messages, str):
-        raise InvalidInput(f"{name} returned {type(messages).__name__}; it returns the messages to send")
-    returned, warned = cast("Sequence[Message]", messages), run.setup.config.warned
-    return with_prompt(with_pairs(returned, name, warned), history, name, warned)
-
-
-def _announce(
-    run: Run,
-    position: int,
-    before: Sequence[Message],
-    after: Sequence[Message],
-    overflow: bool,
-    request: TransformRequest,
-) -> None:
-    known = run.dropped or {}
-    window = after.history if isinstance(after, Snapshot) else None
-    announced, dropped = known.get(position, (None, 0))
-    if window is not None and (window is announced or run.setup.config.guard.has_told(position, window)):
-        return  # it has only grown since
-    now = _dropped(before, after)
-    is_told = now > dropped or (window is not None and any(map(is_pruned, after)))
-    if is_told:
-        run.ledger.emit(ContextCompacted(_report(before, after, overflow, request)))
-    if is_told or window is not None:
-        run.setup.config.guard.expect_break()
-    if window is not None:
-        run.setup.config.guard.tell(position, window)
-    run.dropped = {**known, position: (window, now)}
-
-
-def _report(
-    before: Sequence[Message], after: Sequence[Message], overflow: bool, request: TransformRequest
-) -> CompactionReport:
-    usage, cost = _total(request.spent)
-    request.spent.clear()
-    return CompactionReport(
-        _dropped(before, after),
-        _tokens(before),
-        _tokens(after),
-        overflow,
-        sum(map(is_pruned, after)),
-        usage,
-        cost,
-    )
-
-
-def _total(spent: Sequence[Spent]) -> Spent:
-    usage, cost = Usage(), None if any(cost is None for _, cost in spent) else Cost()
-    for used, price in spent:
-        usage += used
-        cost = None if cost is None or price is None else cost + price
-    return usage, cost
-
-
-def _dropped(before: Sequence[Message], after: Sequence[Message]) -> int:
-    """How many messages are gone; one that was cut short is not, and a summary takes nobody's place."""
-    there = {id(message) for message in before}
-    return max(0, len(before) - sum(id(message) in there or is_pruned(message) for message in after))
-
-
-def _tokens(messages: Sequence[Message]) -> int:
-    if isinstance(messages, Snapshot) and len(messages) == len(messages.history):
-        return messages.history.most_tokens()  # measured message by message, as it grew
-    return sum(map(estimate_tokens, messages))

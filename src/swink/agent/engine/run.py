@@ -112,7 +112,7 @@ class Run:
             raise asyncio.CancelledError
 
     def policy_context(self) -> PolicyContext:
-        """What policies see."""
+        """The run as policies see it now, in values that do not change."""
         setup, ledger = self.setup, self.ledger
         self._key = self._key or RunKey()
         return PolicyContext(
@@ -221,7 +221,6 @@ class Run:
         self.end(End("error", error=NetworkError(text, model=str(self.ledger.attempt.model))))
 
     async def _tell_end(self, policy: Policy) -> None:
-        """Consult a post-run policy."""
         end, turn = self.ending, self.ledger.turn
         assert end is not None
         last = (

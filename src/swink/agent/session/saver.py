@@ -66,12 +66,12 @@ class Saver:
             self._loop.call_soon_threadsafe(self._save_unheard)
 
     def save_later(self) -> None:
-        """Save what has changed if it takes long until the next save: a prompt, or a question to somebody."""
+        """Save what has changed if it takes long until the next save: a prompt, or a question to a person."""
         if self._timer is None:
             self._timer = self._loop.call_later(LATER, self._save_overdue)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Begin no further append; one that is under way goes on."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()

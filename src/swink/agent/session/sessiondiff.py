@@ -64,7 +64,7 @@ class SavedQueues(Struct, frozen=True):
 
 
 class _Knowledge(Struct, frozen=True):
-    """What was saved."""
+    """What the session has: everything up to its last append."""
 
     history: History
     length: int

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.agent.config import AgentResult, PromptContext, SystemPrompt
-from swink.agent.engine.eventstream import Subscription
+from swink.agent.eventstream import Subscription
 from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.app.tui.activity import Activity, Pace, State
 from swink.app.tui.owncommands import OwnCommands

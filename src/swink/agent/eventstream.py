@@ -44,7 +44,7 @@ class Subscription:
 
 
 class Subscribers:
-    """Whoever listens, called in order. Joining and leaving during a dispatch take effect after it."""
+    """The callbacks that listen, in order. Joining and leaving during a dispatch take effect after it."""
 
     __slots__ = ("current",)
 
@@ -61,7 +61,6 @@ class Subscribers:
         return subscription
 
     def remove(self, subscription: Subscription) -> None:
-        """Call it no more."""
         self.current = tuple(item for item in self.current if item is not subscription)
 
     def notify(self, event: Any) -> None:
@@ -78,8 +77,12 @@ class Subscribers:
                 self.remove(subscription)
 
 
+_NOTHING: deque[Any] = deque()
+"""The events of a buffer that is closed from the start: a deque takes 600 bytes even if it is empty."""
+
+
 class Buffer:
-    """Events on their way from a run to whoever iterates, and to subscribers.
+    """Events on their way from a run to its reader, and to subscribers.
 
     It grows while nobody reads, and never blocks the run.
     """
@@ -87,7 +90,7 @@ class Buffer:
     __slots__ = ("_subscribers", "closed", "events", "waiter")
 
     def __init__(self, subscribers: Subscribers, closed: bool = False) -> None:
-        self.events: deque[Any] = deque()
+        self.events: deque[Any] = _NOTHING if closed else deque()
         self.waiter: asyncio.Future[None] | None = None
         self.closed = closed
         self._subscribers = subscribers
@@ -102,7 +105,6 @@ class Buffer:
             self._subscribers.notify(event)
 
     def wake(self) -> None:
-        """Wake the reader."""
         waiter, self.waiter = self.waiter, None
         if waiter is not None and not waiter.done() and not waiter.get_loop().is_closed():
             waiter.set_result(None)
