@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,19 @@ def names_in(line: str) -> list[str]:
 LAYERS = [["__main__"], *[names_in(line) for line in DRAWING.strip().splitlines()]]
 RELATIVE = "swink.<relative>"
 RANKS = {name: -number for number, line in enumerate(LAYERS) for name in line}
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+PATHS = sorted(ROOT.rglob("*.py"))
 
 
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {module_of(path) for path in TREES}
+MODULES = {module_of(path) for path in PATHS}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text("utf-8")) for path in PATHS}
 
 
 def part_of(module: str) -> str:
@@ -69,7 +75,7 @@ def test_every_module_is_in_the_drawing():
 
 def test_imports_are_absolute_and_point_down_only():
     wrong: list[str] = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         own = part_of(module_of(path))
         for line, name in imported(tree):
             part = part_of(name)
@@ -147,7 +153,7 @@ def test_every_public_name_has_a_docstring(name: str):
 
 def test_every_public_class_and_function_has_a_docstring():
     bare: list[str] = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         if not ast.get_docstring(tree) and tree.body:
             bare.append(f"{path.relative_to(ROOT)}: the module")
         for node in tree.body:

@@ -2,14 +2,22 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 from tests.pages import ROOT
 
-FILES = {str(path.relative_to(ROOT / "tests")): path for path in sorted((ROOT / "tests").rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in FILES.items()}
+TESTS = ROOT / "tests"
 CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "thread_time"}  # fmt: skip
 UNCHOOSY = ("pytest.raises(Exception)", "pytest.raises(BaseException)")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {
+        str(path.relative_to(TESTS)): ast.parse(path.read_text("utf-8"))
+        for path in sorted(TESTS.rglob("*.py"))
+    }
 
 
 def names_in(node: ast.AST) -> set[str]:
@@ -96,11 +104,11 @@ def empty(tree: ast.Module) -> Iterator[int]:
 
 def test_no_assert_is_about_time():
     """Speed is measured in `benchmarks/`: an assert on it says how busy the machine is. Count something instead."""
-    assert [f"{name}:{line}" for name, tree in TREES.items() for line in timed(tree)] == []
+    assert [f"{name}:{line}" for name, tree in trees().items() for line in timed(tree)] == []
 
 
 def test_every_assert_can_fail():
-    assert [f"{name}:{line}" for name, tree in TREES.items() for line in empty(tree)] == []
+    assert [f"{name}:{line}" for name, tree in trees().items() for line in empty(tree)] == []
 
 
 def test_the_rules_see_what_they_should():

@@ -7,8 +7,8 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from tests.counts import tried
+from tests.later import Later
 
 from swink.errors import InvalidInput
 from swink.eval.statistics import (
@@ -25,6 +25,8 @@ from swink.eval.statistics import (
     permutation,
     wilson,
 )
+
+stats = Later("scipy.stats")
 
 
 @tried(30, 1000)

@@ -6,11 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
-import anthropic
-import openai
 import pytest
 from talking import SMOL
 from tests.counts import left_to_more
+from tests.later import Later
 
 from swink.errors import ContextWindowOverflow, MisuseError
 from swink.local import LocalStreamFn
@@ -18,6 +17,8 @@ from swink.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResul
 from swink.serve.modelserver import ServedModel, serve_model, serve_stream_fn
 from swink.stream import AssistantMessageEvent, LlmContext, OutputSchema, Start, StreamFn
 from swink.testing import ScriptedModel
+
+anthropic, openai = Later("anthropic"), Later("openai")
 
 CALL = ToolCall("call_1", "weather", {"city": "Oslo"})
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
