@@ -67,7 +67,10 @@ async def run_batch(run: Run) -> Outcome:
                     return stopped
                 deferred = deferred or call.pending is not None
     batch = _Batch(run)
-    waiting = _open(ledger)
+    waiting = list(ledger.turn.calls)
+    for call in ledger.turn.calls:
+        if call.result is not None:
+            waiting.remove(call)
     for group in _groups(run, waiting):
         await batch.run_group([call for call in group if call.pending is None] if deferred else group)
         if group is not waiting or deferred:
@@ -346,7 +349,7 @@ def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
     if mode != "concurrent" and callable(mode):
         return _partitioned(run, calls, mode)
     for call in calls:
-        if _is_alone(call):
+        if call.tool is not None and call.tool.sequential:
             return _parted(calls)
     return [calls]
 

@@ -37,7 +37,7 @@ from swink.stream import (
     Timeout,
     observer,
 )
-from swink.system.aio import close, resolve
+from swink.system.aio import resolve
 
 E = TypeVar("E", bound=Exception)
 _LIMITS = Timeout()
@@ -138,7 +138,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
                 elif type(event) is PromptProgress:
                     ledger.emit(CustomEvent(PROMPT_PROGRESS, {"done": event.done, "total": event.total}))
         finally:
-            await close(stream)
+            if (aclose := getattr(stream, "aclose", None)) is not None:
+                await aclose()
     except (asyncio.CancelledError, TimeoutError) as error:
         waited = watch.end()
         if isinstance(error, asyncio.CancelledError) and not waited:
