@@ -157,10 +157,10 @@ class LocalModel:
         return [] if self._loaded is None else [self._loaded.server]
 
     async def generate(
-        self, request: Mapping[str, Any], key: Hashable, listener: Listener | None = None
+        self, request: Mapping[str, Any], key: Hashable
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The chunks of one reply; close the generator to stop it. Requests of different keys take turns."""
-        generation = await self._start_generation(request, key, listener)
+        generation = await self._start_generation(request, key)
         try:
             while (item := await generation.chunks.get()) is not None:
                 if isinstance(item, Exception):
@@ -171,14 +171,12 @@ class LocalModel:
         finally:
             generation.stop.set()
 
-    async def _start_generation(
-        self, request: Mapping[str, Any], key: Hashable, listener: Listener | None
-    ) -> Generation:
-        loaded = await self.ready(listener)
+    async def _start_generation(self, request: Mapping[str, Any], key: Hashable) -> Generation:
+        loaded = await self.ready()
         await self._queue.take_place(key)
         try:
             if self._loaded is not loaded:  # unloaded while this request was waiting
-                loaded = await self.ready(listener)
+                loaded = await self.ready()
         except BaseException:
             self._queue.give_back()
             raise

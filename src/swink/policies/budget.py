@@ -288,12 +288,7 @@ class _Row:
 _rows: ContextVar[tuple[tuple[Budget, _Row], ...]] = ContextVar("swink.budget_rows", default=())
 
 
-def _estimate(
-    ctx: PolicyContext,
-    models: _Priced,
-    spent: Spending,
-    expected_output: int | None,
-) -> Spending:
+def _estimate(ctx: PolicyContext, models: _Priced, spent: Spending, expected_output: int | None) -> Spending:
     """What the next call may take, at most, with any of the models."""
     tokens, last = _tokens(ctx)
     usages = [

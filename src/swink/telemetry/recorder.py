@@ -52,7 +52,7 @@ class ExportedSpan(Protocol):
 
 
 class Exporter(Protocol):
-    """Takes spans and measurements."""
+    """Takes the spans and measurements of runs."""
 
     @property
     def content(self) -> bool:

@@ -158,7 +158,7 @@ class RequestSpan(Span):
 
 
 class CallSpan(Span):
-    """A tool call: `execute_tool`."""
+    """A tool call of a turn: `execute_tool`."""
 
     __slots__ = ("_arguments", "_labels", "context", "remote")
 
@@ -213,7 +213,7 @@ class UnseenRun(Unseen):
         self.context.run(observer.agent_name.set, None)
 
     def end(self, *_: object, **__: object) -> None:
-        """Nobody wants to know."""
+        """Nothing was begun, so nothing is ended."""
 
 
 class UnseenPart:
@@ -222,7 +222,7 @@ class UnseenPart:
     context = None
 
     def end(self, *_: object, **__: object) -> None:
-        """Nobody wants to know."""
+        """Nothing was begun, so nothing is ended."""
 
 
 class UnseenRequest(UnseenPart):

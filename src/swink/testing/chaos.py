@@ -4,15 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from swink.messages import ModelSpec
-from swink.stream import (
-    AssistantMessageEvent,
-    Error,
-    LlmContext,
-    Start,
-    StreamFn,
-    StreamOptions,
-    TextDelta,
-)
+from swink.stream import AssistantMessageEvent, Error, LlmContext, Start, StreamFn, StreamOptions, TextDelta
 from swink.system.aio import closing
 
 

@@ -1,4 +1,4 @@
-"""The display: what the driver has, put on the widgets."""
+"""ScreenUpdater: brings the widgets up to date with the conversation, and nothing else."""
 
 import gc
 import os

@@ -39,9 +39,7 @@ def _styles(look: Look) -> dict[str, Style]:
     }
 
 
-def paint_code(
-    lines: Sequence[str], info: str, width: int, look: Look, *, is_first: bool = True
-) -> list[list[Piece]]:
+def paint_code(lines: Sequence[str], info: str, width: int, look: Look) -> list[list[Piece]]:
     """The lines of a program; `info` is what stands behind its fence, the language first."""
     language = info.split()[0].strip("{}.").split(",")[0] if info.split() else ""
     ground = look.code_block

@@ -14,14 +14,14 @@ class AnswerField(TextArea):
     """
 
     class Accepted(Message):
-        """Enter was pressed."""
+        """Enter was pressed: `text` is the answer."""
 
         def __init__(self, text: str) -> None:
             self.text = text
             super().__init__()
 
     class Left(Message):
-        """Esc was pressed."""
+        """Esc was pressed: the answers are wanted again."""
 
     class Turned(Message):
         """Tab was pressed: the other meaning of what is written."""

@@ -27,7 +27,7 @@ class Answers(Widget, can_focus=False):
     DEFAULT_CSS = "Answers { height: auto; background: $surface; }"
 
     class Clicked(Message):
-        """An answer was clicked."""
+        """An answer was clicked; `key` is what it stands for."""
 
         def __init__(self, key: str) -> None:
             self.key = key

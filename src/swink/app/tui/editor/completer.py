@@ -4,13 +4,7 @@ from collections.abc import Callable, Iterable
 
 from swink.app.tui.editor.choices import Choices
 from swink.app.tui.editor.mentions import PathIndex, being_typed
-from swink.app.tui.editor.offers import (
-    CommandWord,
-    Offer,
-    complete_command,
-    complete_mention,
-    is_complete,
-)
+from swink.app.tui.editor.offers import CommandWord, Offer, complete_command, complete_mention, is_complete
 
 Commands = Callable[[], Iterable[CommandWord]]
 """Where an editor gets its commands from; asked whenever a command is typed."""

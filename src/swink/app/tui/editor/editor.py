@@ -276,13 +276,17 @@ class Editor(PastingArea):
 
     def action_cursor_left(self, select: bool = False) -> None:
         """Left; with nothing to select the key is not the editor's."""
-        _not_ours_unless(not (select and self.is_blank))
+        self._pass_on_if_blank(select)
         super().action_cursor_left(select)
 
     def action_cursor_right(self, select: bool = False) -> None:
         """Right, or take the suggestion; with nothing to select the key is not the editor's."""
-        _not_ours_unless(not (select and self.is_blank))
+        self._pass_on_if_blank(select)
         super().action_cursor_right(select)
+
+    def _pass_on_if_blank(self, select: bool) -> None:
+        if select and self.is_blank:
+            raise SkipAction
 
     # Completing
 
@@ -436,8 +440,3 @@ class Editor(PastingArea):
             with suppress(TimeoutError):
                 async with asyncio.timeout(2):
                     await self._drafts.settled()
-
-
-def _not_ours_unless(condition: bool) -> None:
-    if not condition:
-        raise SkipAction

@@ -30,12 +30,7 @@ _LINES = 400
 """Of all diffs."""
 _STATES = {"done": "✓", "failed": "✗", "rejected": "✗", "cancelled": "✗"}
 _MARKS = {"created": "+", "deleted": "−", "changed": "~", "mode": "~"}
-_WORDS = {
-    "created": "comes back",
-    "deleted": "goes",
-    "changed": "changes back",
-    "mode": "gets its mode back",
-}
+_WORDS = {"created": "comes back", "deleted": "goes", "changed": "changes back", "mode": "gets its mode back"}
 
 
 def last_blocks(blocks: Sequence[Block], width: int, look: Look) -> Text:

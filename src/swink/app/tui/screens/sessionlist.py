@@ -46,13 +46,11 @@ class SessionList(ListScreen[SessionChoice | None]):
     ]
     can_search = True
 
-    def __init__(
-        self, look: Look, store: SyncStore, current: str | None = None, *, everywhere: bool = False
-    ) -> None:
+    def __init__(self, look: Look, store: SyncStore, current: str | None = None) -> None:
         super().__init__(look)
         self._store = store
         self._current = current
-        self._here = None if everywhere else working_directory()
+        self._here: str | None = working_directory()
         self._metas: dict[str, FoundSession] = {}
         self._typed = ""
         self._asking: Literal["", "rename", "export", "delete"] = ""

@@ -113,11 +113,6 @@ class Driver(LinuxDriver):
         """What stop has not done."""
         self.stop_application_mode()
 
-    @property
-    def has_mouse(self) -> bool:
-        """Whether the mouse is ours; otherwise the terminal selects text with it."""
-        return self._has_mouse
-
     def _claim_mouse(self) -> None:
         self.write(sequences.TAKE_MOUSE if self._has_mouse else sequences.RELEASE_MOUSE)
 

@@ -33,7 +33,7 @@ class Restorer:
         os.close(theirs)
 
     def watch(self, before: list[Any], during: list[Any], reset: str) -> None:
-        """From now on a death is one that leaves the terminal broken."""
+        """From now on the death of the interface leaves the terminal to be restored."""
         leader, parent = os.getsid(0), os.getppid()
         groups = {os.getpgrp()}
         for pid in (leader, parent):  # the shell takes the terminal back before anybody else can
@@ -42,7 +42,7 @@ class Restorer:
         self._tell(b"n", marshal.dumps((before, during, [*groups], reset.encode()), 4))
 
     def stand_by(self) -> None:
-        """The terminal is as it was."""
+        """The terminal is as it was: there is nothing to restore."""
         self._tell(b"f")
 
     def say_at_death(self, text: str) -> None:

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
@@ -35,14 +35,11 @@ _MOST_ITEMS = 200
 _REMEMBERED = 200
 
 
-class Moment:
+class Moment(NamedTuple):
     """What changes as time goes by: the clock and, of a countdown, when it ends."""
 
-    __slots__ = ("now", "until")
-
-    def __init__(self, now: float, until: float | None = None) -> None:
-        self.now = now
-        self.until = until
+    now: float
+    until: float | None = None
 
     @property
     def spinner(self) -> str:

@@ -1,6 +1,7 @@
 """Painted: the lines of a block on the screen, and what a copy of them is."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -18,16 +19,13 @@ MARGIN = 2
 """Columns at the left that hold marks and bars; text begins after them."""
 
 
-class Painted:
+class Painted(NamedTuple):
     """Lines, each as wide as the screen, over the text that they show."""
 
-    __slots__ = ("spans", "strips", "text")
-
-    def __init__(self, strips: list[Strip], text: str, spans: "list[TextSpan | None]") -> None:
-        self.strips = strips
-        self.text = text
-        self.spans = spans
-        """Of each line, what it shows; of one that is no text (a rule, a label), nothing."""
+    strips: list[Strip]
+    text: str
+    spans: "list[TextSpan | None]"
+    """Of each line, what it shows; of one that is no text (a rule, a label), nothing."""
 
     def last_lines(self, lines: int) -> "Painted":
         return Painted(self.strips[-lines:], self.text, self.spans[-lines:])
