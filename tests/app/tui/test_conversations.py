@@ -39,8 +39,8 @@ class Desk:
         self.root.mkdir(exist_ok=True)
         self.store: SyncStore = JsonlStore(folder / "sessions").sync
         stored = None if resume is None else self.store.read(resume)
-        keeper = SavedConversation(self.store, stored) if saved else None
-        snapshots = Snapshots(self.root, keeper, folder=folder / "snapshots") if saved else None
+        saved_conversation = SavedConversation(self.store, stored) if saved else None
+        snapshots = Snapshots(self.root, saved_conversation, folder=folder / "snapshots") if saved else None
 
         @tool
         def write(name: str, text: str) -> str:
@@ -53,14 +53,18 @@ class Desk:
             "scripted:model",
             stream_fn=self.model,
             tools=[write],
-            session=None if keeper is None else keeper.session,
+            session=None if saved_conversation is None else saved_conversation.session,
             policies=[] if snapshots is None else [snapshots],
         )
         self.driver = ConversationDriver(agent)
         if stored is not None:
             self.driver.adopt(agent, Transcript.of(stored.records))
         self.conversations = SessionSwitcher(
-            self.driver, self.store if saved else None, keeper, snapshots=snapshots, asks_title=asks_title
+            self.driver,
+            self.store if saved else None,
+            saved_conversation,
+            snapshots=snapshots,
+            asks_title=asks_title,
         )
 
     async def say(self, *prompts: str) -> None:
@@ -234,10 +238,10 @@ async def test_rename_and_export(tmp_path: Path):
 
 async def test_an_interrupted_turn_is_shown_and_what_is_left_is_told(tmp_path: Path):
     desk = Desk(tmp_path, write("1", "a", "1"), "done")
-    keeper = desk.conversations.keeper
-    assert keeper is not None
+    saved_conversation = desk.conversations.saved_conversation
+    assert saved_conversation is not None
     await desk.say("one")
-    records = desk.store.read(keeper.session.id).records
+    records = desk.store.read(saved_conversation.session.id).records
     cut = next(i for i, record in enumerate(records) if type(record).__name__ == "CallEnded")
     other = desk.store.begin("cut")
     desk.store.backend.append(other.meta.id, 0, records[:cut])

@@ -53,21 +53,21 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def app_in(
     project: Path, replies: Any = (), clock: Clock | None = None
 ) -> tuple[SwinkApp, AgentEnvironment, ScriptedModel]:
-    workshop = AgentEnvironment(project, look_up(project), load_settings())
+    environment = AgentEnvironment(project, look_up(project), load_settings())
     scripted, permissions = ScriptedModel(replies), Permissions()
-    agent = workshop.make_agent(
+    agent = environment.make_agent(
         ModelSpec("scripted", "model", context_window=200_000), approve=permissions, stream_fn=scripted
     )
     return (
-        SwinkApp(ConversationDriver(agent, clock=clock or Clock()), permissions, workshop=workshop),
-        workshop,
+        SwinkApp(ConversationDriver(agent, clock=clock or Clock()), permissions, environment=environment),
+        environment,
         scripted,
     )
 
 
 async def test_a_new_folder_is_asked_about_and_used_once_it_is_trusted(place: Path):
     clock = Clock()
-    app, workshop, scripted = app_in(place, ["Aye."], clock)
+    app, environment, scripted = app_in(place, ["Aye."], clock)
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "Do you trust the files" in screen_text(app))
         shown = screen_text(app)
@@ -77,7 +77,7 @@ async def test_a_new_folder_is_asked_about_and_used_once_it_is_trusted(place: Pa
         assert isinstance(app.screen, TrustQuestion)
         clock.now += 1.0
         await pilot.press("y")
-        await until(pilot, lambda: "/ship" in workshop.commands)
+        await until(pilot, lambda: "/ship" in environment.commands)
         assert look_up(place).is_trusted
         app.obey("/ship it now")
         await until(pilot, lambda: bool(scripted.calls) and not app.driver.is_running)
@@ -91,13 +91,13 @@ async def test_a_new_folder_is_asked_about_and_used_once_it_is_trusted(place: Pa
 
 async def test_escape_leaves_the_folder_untrusted_for_now(place: Path):
     clock = Clock()
-    app, workshop, _ = app_in(place, (), clock)
+    app, environment, _ = app_in(place, (), clock)
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "Do you trust the files" in screen_text(app))
         clock.now += 1.0
         await pilot.press("escape")
         await until(pilot, lambda: "is not trusted" in screen_text(app))
-        assert workshop.commands == {}
+        assert environment.commands == {}
         assert look_up(place).standing == "unasked"
         app.leave()
 
@@ -106,7 +106,7 @@ async def test_what_has_changed_is_shown_and_asked_about_at_the_start_and_at_a_r
     answer(look_up(place), "y")
     (place / ".mcp.json").write_text('{"mcpServers": {"evil": {"command": "steal", "disabled": true}}}')
     clock = Clock()
-    app, workshop, _ = app_in(place, (), clock)
+    app, environment, _ = app_in(place, (), clock)
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "Enter takes" in screen_text(app))
         shown = screen_text(app)
@@ -117,16 +117,16 @@ async def test_what_has_changed_is_shown_and_asked_about_at_the_start_and_at_a_r
         await pilot.press("a")  # is no answer here
         assert isinstance(app.screen, TrustQuestion)
         await pilot.press("y")
-        await until(pilot, lambda: bool(workshop.servers.states))
+        await until(pilot, lambda: bool(environment.servers.states))
         (place / ".swink" / "commands" / "ship.md").write_text("Ship it to the thief.")
         app.obey("/reload")
         await until(pilot, lambda: "Enter takes" in screen_text(app))
         assert "changed: .swink/commands/ship.md" in screen_text(app)
-        assert workshop.commands["/ship"].text == "Ship $ARGUMENTS."
+        assert environment.commands["/ship"].text == "Ship $ARGUMENTS."
         clock.now += 1.0
         await pilot.press("n")
-        await until(pilot, lambda: workshop.commands == {})
-        assert workshop.servers.states == []
+        await until(pilot, lambda: environment.commands == {})
+        assert environment.servers.states == []
         assert look_up(place).standing == "refused"
         app.leave()
 
@@ -152,9 +152,9 @@ async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(tmp_path
     scripted = ScriptedModel([AuthError("invalid x-api-key sk-wrong-1"), "yes"])
     empty = tmp_path / "empty"
     empty.mkdir()
-    app, workshop, _ = app_in(empty)
+    app, environment, _ = app_in(empty)
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: workshop.instructions is not None)
+        await until(pilot, lambda: environment.instructions is not None)
         assert not isinstance(app.screen, TrustQuestion)  # nothing is there to be trusted
         chosen: list[str | None] = []
         app.push_screen(Wizard(stream_fn=scripted), chosen.append)
@@ -186,12 +186,12 @@ async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(tmp_path
 async def test_escape_in_the_wizard_takes_the_embedded_model_and_remembers_it(tmp_path: Path, place: Path):
     empty = tmp_path / "empty"
     empty.mkdir()
-    app, workshop, _ = app_in(empty)
-    workshop.is_first_run = True
+    app, environment, _ = app_in(empty)
+    environment.is_first_run = True
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "The embedded model, now" in screen_text(app))
         await pilot.press("escape")
-        await until(pilot, lambda: workshop.instructions is not None)
+        await until(pilot, lambda: environment.instructions is not None)
         assert str(app.driver.agent.model) == "local:smollm2-135m"
         assert load_settings().default_model == "local:smollm2-135m"
         await until(pilot, lambda: "local:smollm2-135m  /model takes another" in screen_text(app))
@@ -210,10 +210,10 @@ async def test_the_settings_of_the_screen_hold_and_a_key_of_no_action_is_named(
     )
     empty = tmp_path / "empty"
     empty.mkdir()
-    app, workshop, _ = app_in(empty, [["slow", Pause(600)]])
-    app.settings = workshop.settings
+    app, environment, _ = app_in(empty, [["slow", Pause(600)]])
+    app.settings = environment.settings
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: workshop.instructions is not None)
+        await until(pilot, lambda: environment.instructions is not None)
         assert app.view.thinking == "shown"
         assert os.environ["EDITOR"] == "nano -w"
         await pilot.press(*"one", "enter")

@@ -62,9 +62,11 @@ def show_screen(arguments: argparse.Namespace) -> int:
         driver,
         store,
         saved,
-        workshop=environment,
+        environment=environment,
         snapshots=snapshots,
         asks_title=settings.title == "model",
         is_choosing=is_choosing,
     )
-    return run_app(SwinkApp(driver, permissions, sessions=sessions, workshop=environment, settings=settings))
+    return run_app(
+        SwinkApp(driver, permissions, sessions=sessions, environment=environment, settings=settings)
+    )

@@ -66,14 +66,14 @@ class SwinkApp(CommandApp):
         driver: ConversationDriver,
         permissions: Permissions,
         *,
-        workshop: AgentEnvironment | None = None,
+        environment: AgentEnvironment | None = None,
         sessions: SessionSwitcher | None = None,
         settings: UserSettings | None = None,
     ) -> None:
         super().__init__()
         self.driver = driver
         self.permissions = permissions
-        self.workshop = workshop
+        self.environment = environment
         self.sessions = sessions
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=driver.clock)
@@ -90,7 +90,7 @@ class SwinkApp(CommandApp):
         yield ApprovalPanel(self.permissions, guard=KeyGuard(self.driver.clock))
         yield FormPanel(self.permissions.forms, guard=KeyGuard(self.driver.clock))
         yield EditorPane(
-            None if self.workshop is None else self.workshop.directory,
+            None if self.environment is None else self.environment.directory,
             state=None if self.guard is None else _state_dir(),  # nothing is kept where there is no terminal
             commands=self.command_words,
         )
@@ -104,14 +104,14 @@ class SwinkApp(CommandApp):
         self.driver.changed = self.permissions.changed = self._throttle.touch
         self.driver.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))
         self.screen.set_focus(self.editor)  # at once: what was typed before the first frame is for it
-        is_first_run = self.workshop is not None and self.workshop.is_first_run
+        is_first_run = self.environment is not None and self.environment.is_first_run
         if not self.driver.transcript.blocks and not is_first_run:  # there a model is chosen first
             self.say(welcome(str(self.driver.agent.model)), "welcome")
         self._throttle.touch()
         if self.sessions is not None:
             self.run_worker(take_up(self, self.sessions))
-        if self.workshop is not None:
-            self.run_worker(begin_work(self, self.workshop))
+        if self.environment is not None:
+            self.run_worker(begin_work(self, self.environment))
         if self.settings is not None:
             apply_settings(self, self.settings)
 
@@ -245,8 +245,8 @@ class SwinkApp(CommandApp):
     async def wind_up(self) -> None:
         self._throttle.close()
         await self.driver.close()
-        if self.workshop is not None:
-            await self.workshop.aclose()
+        if self.environment is not None:
+            await self.environment.aclose()
 
     def farewell(self) -> list[str]:
         resume = None if self.sessions is None else self.sessions.resume_command()

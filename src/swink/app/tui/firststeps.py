@@ -21,30 +21,30 @@ from swink.stream import StreamFn
 from swink.system.threads import in_thread
 
 
-async def begin_work(context: CommandContext, workshop: AgentEnvironment) -> None:
-    """Show what the workshop has to say, ask what it has to know, and open it.
+async def begin_work(context: CommandContext, environment: AgentEnvironment) -> None:
+    """Show what the environment has to say, ask what it has to know, and open it.
 
     Trust is asked about and, on a first run, a model; then instructions, commands and servers are read.
     """
     loop = asyncio.get_running_loop()
 
     def tell() -> None:
-        for notice in workshop.take_notices():
+        for notice in environment.take_notices():
             context.say(notice)
 
     def changed() -> None:
         loop.call_soon_threadsafe(tell)
 
-    workshop.changed = changed
-    context.driver.commands.sandbox = workshop.sandbox
+    environment.changed = changed
+    context.driver.commands.sandbox = environment.sandbox
     tell()
-    standing = workshop.trust.standing
-    if standing == "changed" or (standing == "unasked" and workshop.is_coding):
-        workshop.trust = await ask_trust(context, workshop.trust)
-    if workshop.is_first_run:
+    standing = environment.trust.standing
+    if standing == "changed" or (standing == "unasked" and environment.is_coding):
+        environment.trust = await ask_trust(context, environment.trust)
+    if environment.is_first_run:
         await choose_first_model(context)
         context.say(welcome(str(context.driver.agent.model)), "welcome")
-    await workshop.open()
+    await environment.open()
 
 
 def apply_settings(context: CommandContext, settings: UserSettings) -> None:

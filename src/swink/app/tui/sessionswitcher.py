@@ -66,9 +66,9 @@ class SessionSwitcher:
         self,
         driver: ConversationDriver,
         store: SyncStore | None,
-        keeper: SavedConversation | None,
+        saved_conversation: SavedConversation | None,
         *,
-        workshop: AgentEnvironment | None = None,
+        environment: AgentEnvironment | None = None,
         snapshots: Snapshots | None = None,
         asks_title: bool = False,
         is_choosing: bool = False,
@@ -80,9 +80,9 @@ class SessionSwitcher:
         """The session that has its title, or for which none is asked."""
         self.driver = driver
         self.store = store
-        self.keeper = keeper
+        self.saved_conversation = saved_conversation
         self.snapshots = snapshots
-        self._workshop = workshop
+        self._environment = environment
         self._prompt = driver.instructed
         """What a conversation begins with; /system changes it for one alone."""
 
@@ -90,37 +90,41 @@ class SessionSwitcher:
 
     def saved_id(self) -> str | None:
         """The id of the session, once there is something in it that can be resumed."""
-        return None if self.keeper is None else self.keeper.saved_id()
+        return None if self.saved_conversation is None else self.saved_conversation.saved_id()
 
     @property
     def is_saved(self) -> bool:
         """Whether nothing that was to be saved is missing."""
-        return self.keeper is None or self.keeper.is_complete
+        return self.saved_conversation is None or self.saved_conversation.is_complete
 
     def resume_command(self) -> str | None:
         """The command that goes on with this conversation, if it is saved."""
         return (
             None
-            if self.saved_id() is None or self.keeper is None
-            else f"swink --resume {self.keeper.short_id()}"
+            if self.saved_id() is None or self.saved_conversation is None
+            else f"swink --resume {self.saved_conversation.short_id()}"
         )
 
     @property
     def meta(self) -> SessionMeta | None:
         """What is known of the session."""
-        return None if self.keeper is None else self.keeper.session.meta
+        return None if self.saved_conversation is None else self.saved_conversation.session.meta
 
     def left(self) -> list[str]:
         """What an interruption left undone, a line each."""
-        return [] if self.keeper is None else list(what_is_left(self.keeper.session.conversation))
+        return (
+            []
+            if self.saved_conversation is None
+            else list(what_is_left(self.saved_conversation.session.conversation))
+        )
 
     def prompts(self) -> list[NumberedPrompt]:
         """What the user said, in order; also what was compacted away."""
-        if self.keeper is None:
+        if self.saved_conversation is None:
             messages = enumerate(self.driver.agent.messages)
         else:
             # At once: a thread that saves may add to it.
-            messages = [*self.keeper.session.conversation.everything.items()]
+            messages = [*self.saved_conversation.session.conversation.everything.items()]
         return [
             NumberedPrompt(number, message)
             for number, message in messages
@@ -129,7 +133,7 @@ class SessionSwitcher:
 
     def take_notices(self) -> list[str]:
         """What people have to know, each once."""
-        notices = [] if self.keeper is None else self.keeper.take_notices()
+        notices = [] if self.saved_conversation is None else self.saved_conversation.take_notices()
         return notices + ([] if self.snapshots is None else self.snapshots.take_notices())
 
     # ── another one ──
@@ -142,22 +146,24 @@ class SessionSwitcher:
     async def new(self) -> None:
         """Begin an empty conversation; this one stays in the store."""
         await self._leave("/new")
-        keeper = None if self.keeper is None else self.keeper.begin_another()
+        saved_conversation = (
+            None if self.saved_conversation is None else self.saved_conversation.begin_another()
+        )
         if self.snapshots is not None:
-            self.snapshots.saved = keeper
-        self._adopt(keeper, Transcript(clock=self.driver.clock), self._prompt)
+            self.snapshots.saved = saved_conversation
+        self._adopt(saved_conversation, Transcript(clock=self.driver.clock), self._prompt)
 
     async def resume(self, session: Stored | str) -> None:
         """Go on with a conversation of the store, given or by its id."""
         store = self._store()
         await self._leave("/resume")
         stored = await in_thread(store.read, session) if isinstance(session, str) else session
-        keeper = SavedConversation(store, stored)
+        saved_conversation = SavedConversation(store, stored)
         if self.snapshots is not None:
-            self.snapshots.saved = keeper
+            self.snapshots.saved = saved_conversation
             await self.snapshots.recover()
-        prompt = without_plan(keeper.session.conversation.system_prompt)
-        self._adopt(keeper, Transcript.of(stored.records), prompt or self._prompt)
+        prompt = without_plan(saved_conversation.session.conversation.system_prompt)
+        self._adopt(saved_conversation, Transcript.of(stored.records), prompt or self._prompt)
 
     async def fork(self, at: int | None = None) -> None:
         """Go on with a copy of the first `at` messages, or of all; this one stays as it is."""
@@ -216,20 +222,26 @@ class SessionSwitcher:
 
     async def ask_title(self) -> None:
         """Ask the model for a title after the first reply, if the settings want that."""
-        keeper, agent = self.keeper, self.driver.agent
+        saved_conversation, agent = self.saved_conversation, self.driver.agent
         id = self.saved_id()
-        if not self._asks_title or keeper is None or keeper.is_resumed or id is None or self._titled == id:
+        if (
+            not self._asks_title
+            or saved_conversation is None
+            or saved_conversation.is_resumed
+            or id is None
+            or self._titled == id
+        ):
             return
         self._titled = id
         with suppress(AgentError):  # then the first words of the prompt are its title
             title, _ = await ask_title(agent.model, agent.messages)
-            await in_thread(keeper.rename, title)
+            await in_thread(saved_conversation.rename, title)
 
     async def rename(self, title: str) -> None:
-        if self.keeper is None or self.saved_id() is None:
+        if self.saved_conversation is None or self.saved_id() is None:
             raise MisuseError("this conversation is not saved yet, so it has no title; say something first")
         self._titled = self.saved_id()
-        await in_thread(self.keeper.rename, title)
+        await in_thread(self.saved_conversation.rename, title)
 
     async def export(self, path: str | Path, format: str | None = None) -> Path:
         """Write this conversation to a file, which must not be there yet; returns where it is."""
@@ -250,24 +262,26 @@ class SessionSwitcher:
             await self.driver.agent.aclose()
 
     async def _split(self, at: int | None) -> None:
-        keeper = self.keeper
-        if keeper is None:
+        saved_conversation = self.saved_conversation
+        if saved_conversation is None:
             messages = list(self.driver.agent.messages)[:at]
             transcript = Transcript.of([saved(message, number) for number, message in enumerate(messages)])
             self._replace_agent(lambda before: before.copy(messages=messages), transcript)
             return
-        if (id := keeper.saved_id()) is None or not keeper.is_complete:
+        if (id := saved_conversation.saved_id()) is None or not saved_conversation.is_complete:
             raise SessionError("this conversation is not saved, so it can be neither forked nor rewound")
         stored = await in_thread(self._store().split, id, at)
         await self._go_on(SavedConversation(self._store(), stored), stored)
 
-    async def _go_on(self, keeper: SavedConversation, stored: Stored) -> None:
+    async def _go_on(self, saved_conversation: SavedConversation, stored: Stored) -> None:
         if self.snapshots is not None:
-            await in_thread(self.snapshots.carry_over, keeper)
-        self._adopt(keeper, Transcript.of(stored.records), self.driver.instructed)
+            await in_thread(self.snapshots.carry_over, saved_conversation)
+        self._adopt(saved_conversation, Transcript.of(stored.records), self.driver.instructed)
 
-    def _adopt(self, keeper: SavedConversation | None, transcript: Transcript, prompt: SystemPrompt) -> None:
-        session = None if keeper is None else keeper.session
+    def _adopt(
+        self, saved_conversation: SavedConversation | None, transcript: Transcript, prompt: SystemPrompt
+    ) -> None:
+        session = None if saved_conversation is None else saved_conversation.session
 
         def copy(before: Agent) -> Agent:
             before.clear_queues()  # they are saved with the conversation they belong to
@@ -283,7 +297,7 @@ class SessionSwitcher:
                 agent.model = model
             return agent
 
-        self.keeper = keeper
+        self.saved_conversation = saved_conversation
         self._replace_agent(copy, transcript)
 
     def _replace_agent(self, copy: Callable[[Agent], Agent], transcript: Transcript) -> None:
@@ -291,8 +305,8 @@ class SessionSwitcher:
         planning = self.driver.is_planning
         self.driver.set_planning(False)
         agent = copy(self.driver.agent)
-        if self._workshop is not None:
-            self._workshop.agent = agent
+        if self._environment is not None:
+            self._environment.agent = agent
         self.driver.adopt(agent, transcript)
         self.driver.set_planning(planning)
 
@@ -308,11 +322,11 @@ class SessionSwitcher:
         return source if source.meta.messages > meta.messages else None
 
     async def _source(self) -> Source:
-        keeper = self.keeper
-        if keeper is None:
+        saved_conversation = self.saved_conversation
+        if saved_conversation is None:
             return [saved(message, number) for number, message in enumerate(self.driver.agent.messages)]
-        if (id := keeper.saved_id()) is None or not keeper.is_complete:
-            return keeper.session
+        if (id := saved_conversation.saved_id()) is None or not saved_conversation.is_complete:
+            return saved_conversation.session
         return await in_thread(self._store().read, id)
 
 

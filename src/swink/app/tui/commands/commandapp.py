@@ -21,14 +21,14 @@ class CommandApp(TerminalApp):
     """What it obeys is in the table of commands, or a file of the user's own."""
 
     driver: ConversationDriver
-    workshop: AgentEnvironment | None
+    environment: AgentEnvironment | None
 
     def command_words(self) -> Iterator[CommandWord]:
         """Every command, the user's own included, as the editor completes them."""
         for each in COMMANDS.values():
             choices = None if each.choices is None else partial(each.choices, self)
             yield CommandWord(each.name, each.usage, each.help, choices, each.other_names)
-        for own in () if self.workshop is None else self.workshop.commands.values():
+        for own in () if self.environment is None else self.environment.commands.values():
             if own.name not in COMMANDS:
                 yield CommandWord(own.name, "", own.help)
 
@@ -58,7 +58,7 @@ class CommandApp(TerminalApp):
 
     async def _obey(self, line: str) -> None:
         name, _, rest = line.partition(" ")
-        if name not in COMMANDS and self.workshop and (own := self.workshop.commands.get(name)):
+        if name not in COMMANDS and self.environment and (own := self.environment.commands.get(name)):
             self.driver.send(own.expand(rest.strip()))
             return
         try:

@@ -27,7 +27,7 @@ class CommandContext(Protocol):
 
     driver: "ConversationDriver"
     permissions: "Permissions"
-    workshop: "AgentEnvironment | None"
+    environment: "AgentEnvironment | None"
     sessions: "SessionSwitcher | None"
     settings: "UserSettings | None"
     look: "Look"

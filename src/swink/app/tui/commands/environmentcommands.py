@@ -21,7 +21,7 @@ _BAR = 30
 @command("/mcp", "[restart NAME | login NAME]", choices=lambda at: _server_words(at))
 async def mcp(context: CommandContext, rest: str) -> None:
     """MCP servers: how they stand, and what they offer"""
-    servers = _workshop(context).servers
+    servers = _environment(context).servers
     word, _, name = rest.partition(" ")
     if word in ("restart", "login") and name.strip() not in [state.name for state in servers.states]:
         raise MisuseError(f"there is no MCP server {name.strip()!r}; /mcp lists them")
@@ -44,7 +44,7 @@ async def mcp(context: CommandContext, rest: str) -> None:
 @command("/agents", "[stop NUMBER]")
 def agents(context: CommandContext, rest: str) -> None:
     """sub-agents: what they do and what they cost"""
-    sub_agents = _workshop(context).sub_agents
+    sub_agents = _environment(context).sub_agents
     listed = sub_agents.listed
     word, _, number = rest.partition(" ")
     if word == "stop" and number.strip().isdecimal() and 0 < int(number) <= len(listed):
@@ -62,7 +62,7 @@ def agents(context: CommandContext, rest: str) -> None:
 @command("/background", "[read ID | stop ID]", choices=lambda at: _job_words(at), other_names=("/bg",))
 def background(context: CommandContext, rest: str) -> None:
     """send the running command to the background, or list, read and stop those that are there"""
-    background = _workshop(context).background
+    background = _environment(context).background
     match rest.split():
         case [] if (job := background.send()) is not None:
             context.say(f"the command goes on in the background as {job.id}: {job.command}")
@@ -119,18 +119,18 @@ async def reload(context: CommandContext, rest: str) -> None:
     """read settings, instructions, commands and servers again"""
     from swink.app.tui.firststeps import apply_settings, ask_trust
 
-    workshop = _workshop(context)
+    environment = _environment(context)
     settings = await in_thread(load_settings)
     for problem in settings.problems:
         context.say(problem, "error")
     context.settings = settings
     apply_settings(context, settings)
-    trust = await in_thread(look_up, workshop.directory)
-    await workshop.open(
+    trust = await in_thread(look_up, environment.directory)
+    await environment.open(
         settings=settings, trust=await ask_trust(context, trust) if trust.standing == "changed" else trust
     )
-    files = len(workshop.instructions.files) if workshop.instructions else 0
-    commands, servers = len(workshop.commands), len(workshop.servers.states)
+    files = len(environment.instructions.files) if environment.instructions else 0
+    commands, servers = len(environment.commands), len(environment.servers.states)
     context.say(f"read again: {files} AGENTS.md, {commands} commands, {servers} servers")
 
 
@@ -139,12 +139,12 @@ async def trust(context: CommandContext, rest: str) -> None:
     """ask again whether this folder is trusted"""
     from swink.app.tui.firststeps import ask_trust
 
-    workshop = _workshop(context)
-    if workshop.trust.standing == "never":
-        raise MisuseError(workshop.trust.notice or "")
-    await in_thread(forget, workshop.directory)
-    await workshop.open(trust=await ask_trust(context, await in_thread(look_up, workshop.directory)))
-    context.say(f"{workshop.trust.project} is {'' if workshop.trust.is_trusted else 'not '}trusted")
+    environment = _environment(context)
+    if environment.trust.standing == "never":
+        raise MisuseError(environment.trust.notice or "")
+    await in_thread(forget, environment.directory)
+    await environment.open(trust=await ask_trust(context, await in_thread(look_up, environment.directory)))
+    context.say(f"{environment.trust.project} is {'' if environment.trust.is_trusted else 'not '}trusted")
 
 
 @command("#keys", other_names=("/keys",))
@@ -172,19 +172,19 @@ async def key(context: CommandContext, rest: str) -> None:
         context.say(f"the key of {words[0]} is stored; /model {model} takes its model")
 
 
-def _workshop(context: CommandContext) -> AgentEnvironment:
-    if context.workshop is None:
-        raise MisuseError("there is no workshop in this conversation")
-    return context.workshop
+def _environment(context: CommandContext) -> AgentEnvironment:
+    if context.environment is None:
+        raise MisuseError("there is no environment in this conversation")
+    return context.environment
 
 
 def _server_words(context: CommandContext) -> list[str]:
-    servers = [] if context.workshop is None else context.workshop.servers.states
+    servers = [] if context.environment is None else context.environment.servers.states
     return [f"{word} {state.name}" for state in servers for word in ("restart", "login")]
 
 
 def _job_words(context: CommandContext) -> list[str]:
-    jobs = [] if context.workshop is None else list(context.workshop.background.jobs)
+    jobs = [] if context.environment is None else list(context.environment.background.jobs)
     return [f"{word} {id}" for id in jobs for word in ("read", "stop")]
 
 

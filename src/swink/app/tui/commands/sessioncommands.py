@@ -133,7 +133,7 @@ async def take_up(context: CommandContext, sessions: SessionSwitcher) -> None:
     await sessions.recover_files()
     if sessions.is_choosing and sessions.store is not None:
         await _choose(context, sessions, sessions.store)
-    elif sessions.keeper is not None and sessions.keeper.is_resumed:
+    elif sessions.saved_conversation is not None and sessions.saved_conversation.is_resumed:
         tell_where_it_is(context)
 
 
