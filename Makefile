@@ -4,11 +4,13 @@ BIN := .venv/bin
 # Tests wait as much as they compute, so there are more processes than cores. TESTS may name some of them.
 WORKERS ?= 4
 TESTS ?=
+# Options of benchmarks/mutants.py, such as --count 20 --only engine/
+MUTANTS ?=
 export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 # Compiled modules are kept: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-more check fix bench clean
+.PHONY: run test test-more check fix bench mutants clean
 
 run: .venv/.ready-to-run
 	@$(BIN)/swink
@@ -38,8 +40,11 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/eval.py
 	$(BIN)/python benchmarks/tui.py
 	$(BIN)/python benchmarks/report.py
-	$(BIN)/python benchmarks/eval.py
 	$(BIN)/python benchmarks/telemetry.py
+
+# Changes single places of the source and counts how many of them the tests notice; takes an hour or more.
+mutants: .venv/.ready-to-test
+	$(BIN)/python benchmarks/mutants.py $(MUTANTS)
 
 clean:
 	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis

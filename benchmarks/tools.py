@@ -16,8 +16,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import peer
-
 import work
+
 from swink import Agent, Policy
 from swink.system.programs import Command, environment
 from swink.tools.coding.process import run

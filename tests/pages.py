@@ -2,9 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+from tempfile import TemporaryFile
+
+from tests.warm import start_of, warm_process
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -21,14 +22,20 @@ def run_program(code: str, directory: Path) -> tuple[str, str]:
     script.write_text(code, "utf-8")
     secrets = ("_API_KEY", "_TOKEN", "_BASE_URL")
     kept = {name: value for name, value in os.environ.items() if not name.endswith(secrets)}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=100,
-        cwd=directory,
-        env={**kept, "PYTHONIOENCODING": "utf-8", "XDG_CONFIG_HOME": str(directory / "config")},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr
+    own = {
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONWARNINGS": "error",
+        "XDG_CONFIG_HOME": str(directory / "config"),
+    }
+    env = {**kept, **own}
+    with (
+        open(os.devnull) as nothing,
+        TemporaryFile("w+", encoding="utf-8") as out,
+        TemporaryFile("w+", encoding="utf-8") as err,
+    ):
+        code = warm_process(start_of(env), ()).run((), (nothing, out, err), directory, env, 100, str(script))
+        out.seek(0)
+        err.seek(0)
+        printed, complained = out.read(), err.read()
+    assert code == 0, complained
+    return printed, complained

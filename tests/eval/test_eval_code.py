@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.counts import MORE
 
 from swink.errors import InvalidInput
 from swink.eval import Case, Evaluator, Metric, Trajectory
@@ -157,9 +158,11 @@ for thing in gc.get_objects():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.more
 @pytest.mark.parametrize("cheat", CHEATS)
 async def test_a_program_that_looks_for_the_proof_of_its_end_does_not_pass(cheat: str):
-    for ending in ("os._exit(0)", "pass"):
+    endings = ["os._exit(0)", "pass"]
+    for ending in endings if MORE else [endings[list(CHEATS).index(cheat) % 2]]:
         done = await run_python(
             f"{PRINT}{CHEATS[cheat]}\n{ending}\nassert len(sys.argv) > 9\nlast = 1", sandbox="none"
         )

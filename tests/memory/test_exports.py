@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
+from tests.linecount import Lines, lines_of
 from tests.strategies import messages as any_messages
-from tests.work import Lines, lines_of
 
 from swink import Agent, ToolCall, tool
 from swink.errors import InvalidInput

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
-from tests.work import lines_of
+from tests.linecount import lines_of
 
 from swink.messages.redact import MARK, redact_text
 from swink.messages.redact.shown import escape_invisible, show_arguments

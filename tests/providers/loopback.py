@@ -288,8 +288,8 @@ def cut_places(body: bytes, step: int = 1) -> list[int]:
     if MORE:
         return list(range(0, len(body), step))
     ends = [found.start() for found in re.finditer(rb"\n+|.{13}:event-type", body, re.S)]
-    around = {at + offset for at in ends[:: max(1, len(ends) // 40)] + ends[-4:] for offset in (0, 1, 2)}
-    return sorted(at for at in {*around, *range(0, len(body), 61 * step), len(body) - 1} if at < len(body))
+    around = {at + offset for at in ends[:: max(1, len(ends) // 24)] + ends[-4:] for offset in (0, 1, 2)}
+    return sorted(at for at in {*around, *range(0, len(body), 97 * step), len(body) - 1} if at < len(body))
 
 
 def check_types(expected: Any, body: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import Read, Tool, read
 from servers import LLAMA_KEY, Unavailable, aimock_server, llama_server
+from tests.counts import cell_of_more
 
 from swink import Agent, ExponentialBackoff, tool
 from swink.events import MessageUpdate
@@ -28,6 +29,12 @@ GET_WEATHER = Tool(
 )
 PROTOCOLS = {name: ADAPTERS[name] for name in ("openai", "anthropic", "openai-responses")}
 each_protocol = pytest.mark.parametrize("adapter", PROTOCOLS.values(), ids=PROTOCOLS)
+one_protocol = pytest.mark.parametrize(
+    "adapter",
+    [adapter if number == 0 else cell_of_more(adapter) for number, adapter in enumerate(PROTOCOLS.values())],
+    ids=PROTOCOLS,
+)
+"""For what does not depend on the protocol: the others are tried by `make test-more`."""
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +117,7 @@ async def test_llama_takes_a_history_with_calls_and_results(llama: str, adapter:
     assert result.terminal.usage.output == 3
 
 
-@each_protocol
+@one_protocol
 @pytest.mark.usefixtures("connections")
 async def test_llama_stops_at_an_abort_and_answers_the_next_request(llama: str, adapter: AdapterCase):
     fn = adapter.make(llama, LLAMA_KEY)

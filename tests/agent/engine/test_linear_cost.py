@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.work import lines_of_async
+from tests.linecount import lines_of_async
 
 from swink import Agent, Tool, ToolCall, ToolError, ToolResultMessage, tool
 from swink.stream import Done, Start, ToolCallDelta, ToolCallEnd, ToolCallStart

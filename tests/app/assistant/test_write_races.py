@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.more,
     pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's"),
 ]
-ROUNDS = 5_000 if MORE else 200
+ROUNDS = 5_000 if MORE else 60
 INTACT = "intact\n"
 
 FLIPPER = """

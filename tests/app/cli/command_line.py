@@ -28,7 +28,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
-from warm import start_of, warm_process
+from tests.warm import start_of, warm_process
 
 from swink.app.assistant.brought import read_brought
 from swink.app.cli.commands import parse_arguments
@@ -74,7 +74,7 @@ class Place:
         self.home = root / "home"
         self.here = root / "here"
         self.sessions = root / "sessions"
-        self.started: list[subprocess.Popen[bytes]] = []
+        self.started: list[Any] = []
         self.home.mkdir()
         self.here.mkdir()
         self.config = self.home / ".config" / "swink"
@@ -173,7 +173,7 @@ class Screen:
         place: Place,
         *arguments: str,
         env: Mapping[str, str] | None = None,
-        command: Sequence[str] = (sys.executable, "-m", "swink"),
+        command: Sequence[str] | None = None,
         trusts: bool = True,
     ) -> None:
         if trusts:
@@ -183,16 +183,21 @@ class Screen:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         # We hold the other end too: the terminal's modes can be looked at when the command has ended.
         self.fd, self._hold = pty.openpty()
-        self.process = subprocess.Popen(
-            [*command, *arguments],
-            stdin=self._hold,
-            stdout=self._hold,
-            stderr=self._hold,
-            cwd=place.here,
-            env={**place.environ, "TERM": "xterm", "SWINK_PLAIN": "1", **(env or {})},
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+        environ = {**place.environ, "TERM": "xterm", "SWINK_PLAIN": "1", **(env or {})}
+        if command is None and start_of(environ) == start_of(place.environ):
+            warm = warm_process(start_of(environ))
+            self.process: Any = warm.start_in_terminal(arguments, self._hold, place.here, environ)
+        else:
+            self.process = subprocess.Popen(
+                [*(command or (sys.executable, "-m", "swink")), *arguments],
+                stdin=self._hold,
+                stdout=self._hold,
+                stderr=self._hold,
+                cwd=place.here,
+                env=environ,
+                start_new_session=True,
+                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            )
         place.started.append(self.process)
 
     def wait_for(self, wanted: str) -> str:

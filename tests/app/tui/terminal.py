@@ -26,7 +26,7 @@ from typing import Any
 import pyte
 import pytest
 from command_line import Place
-from warm import start_of, warm_process
+from tests.warm import start_of, warm_process
 
 SECONDS = 60
 """How long a test waits for anything; a machine may be busy."""

@@ -1,7 +1,7 @@
-"""The command, forked from a process that has imported it: starting Python for each of hundreds takes minutes.
+"""Programs and the command, forked from a process that has imported swink: starting Python for hundreds takes minutes.
 
-The child is a process of its own with its own streams, directory and environment, and runs `main` to the end of
-its interpreter. Whatever Python reads at its start (`LANG`, `PYTHON...`) it has from the process it was forked from.
+The child is a process of its own with its own streams, directory and environment, and runs to the end of its
+interpreter. Whatever Python reads at its start (`LANG`, `PYTHON...`) it has from the process it was forked from.
 """
 
 import array
@@ -49,9 +49,15 @@ class WarmProcess:
         cwd: Path,
         env: Mapping[str, str],
         timeout: float,
+        program: str = "",
     ) -> int:
-        """The exit code, or minus the number of the signal, as `subprocess` tells it."""
-        order = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": dict(env)}).encode()
+        """The exit code, or minus the number of the signal, as `subprocess` tells it.
+
+        What is run is the command, or the `program` in that file.
+        """
+        order = json.dumps(
+            {"arguments": arguments, "cwd": str(cwd), "env": dict(env), "program": program}
+        ).encode()
         descriptors = array.array("i", [stream.fileno() for stream in streams])
         with self._lock:
             head = len(order).to_bytes(4, "big")
@@ -104,6 +110,21 @@ class Started:
             os.close(self._told)
         return self.returncode
 
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, as soon as it has ended."""
+        if self.returncode is None:
+            select.select([self._told], [], [], timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        return code
+
+    def __enter__(self) -> "Started":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.wait()
+
     def send_signal(self, number: int) -> None:
         """Nothing, once it has ended."""
         if self.poll() is None:
@@ -118,7 +139,10 @@ class Started:
 def warm_process(
     environ: tuple[tuple[str, str], ...], packages: tuple[str, ...] = ("swink.app.cli", "swink.providers")
 ) -> WarmProcess:
-    """One for every way in which Python can be started, with packages that it imports beforehand."""
+    """One for every way in which Python can be started, with packages that it imports beforehand.
+
+    Without packages it has imported what `import swink` imports, and no more: a program that forgets an import fails.
+    """
     return WarmProcess(dict(environ), packages)
 
 
@@ -127,8 +151,8 @@ def start_of(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in env.items() if name.startswith(READ_AT_START)))
 
 
-def serve(orders: socket.socket) -> None:
-    """Fork for every order; returns in the child, which then is the command."""
+def serve(orders: socket.socket) -> str:
+    """Fork for every order; returns in the child, which then is the program with that name, or the command."""
     while True:
         head, ancillary, _, _ = orders.recvmsg(4, socket.CMSG_SPACE(4 * array.array("i").itemsize))
         if not head:
@@ -151,7 +175,7 @@ def serve(orders: socket.socket) -> None:
                 os.setsid()
                 fcntl.ioctl(descriptors[0], termios.TIOCSCTTY, 0)
                 become(order, descriptors)
-                return
+                return ""
             for descriptor in descriptors:
                 os.close(descriptor)
             continue
@@ -159,7 +183,7 @@ def serve(orders: socket.socket) -> None:
         if pid == 0:
             orders.close()
             become(order, descriptors)
-            return
+            return order["program"]
         for descriptor in descriptors:
             os.close(descriptor)
         orders.sendall(pid.to_bytes(4, "big"))
@@ -198,6 +222,8 @@ def import_everything(packages: Sequence[str]) -> None:
 
     import aiohttp  # noqa: F401
 
+    import swink  # noqa: F401
+
     for name in packages:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
@@ -209,7 +235,13 @@ if __name__ == "__main__":
     del sys.path[0]
     orders = socket.socket(fileno=int(sys.argv[1]))
     import_everything(sys.argv[2:])
-    serve(orders)
-    from swink.app.cli import main
+    if program := serve(orders):
+        import runpy
 
-    sys.exit(main())
+        sys.argv[0] = program
+        sys.path.insert(0, os.path.dirname(program))
+        runpy.run_path(program, run_name="__main__")
+    else:
+        from swink.app.cli import main
+
+        sys.exit(main())

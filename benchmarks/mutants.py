@@ -1,0 +1,343 @@
+"""How much the tests notice: single changes to the source, each tried against the tests that run its line.
+
+    python benchmarks/mutants.py                  200 of them, the same in every run
+    python benchmarks/mutants.py --count 20 --seed 7
+    python benchmarks/mutants.py --only engine/   of these files alone
+
+Everything happens in private copies. The first run measures which test file runs which line; that
+is kept in .cache/mutants.json until the source or the tests change. Each mutant then meets these files, the
+fastest first, until one fails. What survives is printed at the end, with its line: either a test is missing,
+or the change makes no difference.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (
+    *("agent", "memory", "engine"),
+    *("agent.py", "config.py", "policy.py", "structured.py", "context.py", "compaction.py"),
+)
+"""What is changed: packages and modules of swink; those that do not exist are left out."""
+TESTS = ("agent", "memory", "policies", "teams", "testing", "messages", "test_*.py")
+"""Where the tests are that may notice, below tests/."""
+LEFT_OUT = ("test_tests.py", "test_layers.py", "test_types.py", "test_examples.py", "test_newcomer.py")
+"""Tests that read the source or start programs, and notice changes for no good reason or too late."""
+KEPT = ROOT / ".cache" / "mutants.json"
+PATIENCE = 20.0
+"""Seconds beyond three times what tests usually take, after which they count as having noticed."""
+
+FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+
+
+class Mutant(NamedTuple):
+    """One change: what stands between two places of a file is replaced."""
+
+    path: str
+    line: int
+    start: int
+    end: int
+    new: str
+    old: str
+
+    def __str__(self) -> str:
+        old, new = (" ".join(text.split())[:60] for text in (self.old, self.new))
+        return f"{self.path}:{self.line}: {old}  →  {new}"
+
+
+class Measured(NamedTuple):
+    """What a test file takes, and the lines of the source that it runs."""
+
+    seconds: float
+    lines: dict[str, list[int]]
+
+
+def main() -> None:
+    """Try the mutants, with progress on the way, and print what survived."""
+    options = _parse_options()
+    mutants = [each for each in find_mutants() if options.only in each.path]
+    chosen = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
+    print(f"{len(mutants):,} possible changes, {len(chosen)} of them tried")
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        copies = [_copy(Path(scratch) / str(number)) for number in range(options.jobs)]
+        measured = measure(copies)
+        survivors = list(try_all(chosen, measured, copies))
+    killed = len(chosen) - len(survivors)
+    print(f"noticed: {killed} of {len(chosen)} ({killed / max(len(chosen), 1):.1%})")
+    for survivor in sorted(survivors):
+        print(f"    {survivor}")
+
+
+def find_mutants() -> Iterator[Mutant]:
+    """Every change that can be made, file by file."""
+    source = ROOT / "src" / "swink"
+    for name in SOURCES:
+        place = source / name
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place] if place.exists() else []:
+            text = path.read_text("utf-8")
+            yield from mutants_of(text, str(path.relative_to(ROOT)))
+
+
+def mutants_of(text: str, path: str) -> Iterator[Mutant]:
+    """The changes that can be made to a module."""
+    starts = [0]
+    for line in text.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    tree = ast.parse(text)
+    skipped = {id(inner) for node in ast.walk(tree) for part in _asides(node) for inner in ast.walk(part)}
+    for node in ast.walk(tree):
+        if id(node) in skipped or not isinstance(node, ast.expr | ast.stmt):
+            continue
+        for new in _changes(node):
+            start = starts[node.lineno - 1] + node.col_offset
+            end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+            old = text.encode()[start:end].decode()
+            put = f"({new})" if isinstance(node, ast.expr) else new
+            yield Mutant(path, node.lineno, start, end, put, old)
+
+
+def _asides(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts that are no behaviour: annotations, docstrings, what is for type checkers, type aliases."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from filter(None, [node.returns])
+        case ast.arg(annotation=ast.expr() as annotation):
+            yield annotation
+        case ast.AnnAssign(annotation=annotation):
+            yield annotation
+        case ast.If(test=ast.Name("TYPE_CHECKING")):
+            yield node
+        case ast.Expr(value=ast.Constant(value=str())):
+            yield node
+        case ast.Call(func=ast.Attribute(value=ast.Name("log"))):
+            yield node  # what is logged
+        case ast.Subscript(value=ast.Name("Literal" | "Annotated")):
+            yield node
+        case _:
+            pass
+
+
+def _changes(node: ast.AST) -> Iterator[str]:
+    """What may stand in the place of a node."""
+    match node:
+        case ast.Compare(ops=[op], left=left, comparators=right):
+            yield ast.unparse(ast.Compare(left, [FLIPS[type(op)]()], right))
+            if isinstance(op, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
+                edge = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}[type(op)]
+                yield ast.unparse(ast.Compare(left, [edge()], right))
+        case ast.BoolOp(op=op, values=values):
+            yield ast.unparse(ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield ast.unparse(operand)
+        case ast.Constant(value=bool() as value):
+            yield str(not value)
+        case ast.Constant(value=int() | float() as value):
+            yield str(value + 1)
+            yield str(value - 1)
+        case ast.Return(value=ast.Constant(value=None)):
+            pass
+        case ast.Return(value=ast.expr()):
+            yield "return None"
+        case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Delete() | ast.Raise():
+            yield "pass"
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            yield "pass"
+        case _:
+            pass
+
+
+def measure(copies: Sequence[Path]) -> dict[str, Measured]:
+    """Which test file runs which lines, and how long it takes; kept for the next time."""
+    state = _state()
+    if KEPT.exists() and (kept := json.loads(KEPT.read_text("utf-8")))["state"] == state:
+        return {name: Measured(*each) for name, each in kept["tests"].items()}
+    files = sorted(_test_files())
+    found: dict[str, Measured] = {}
+    free = _queue(copies)
+
+    def one(name: str) -> None:
+        copy = free.get()
+        try:
+            if (each := _measure_one(copy, name)) is not None:
+                found[name] = each
+            _show(f"measured {len(found)} of {len(files)} test files: {name}")
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        list(pool.map(one, files))
+    KEPT.parent.mkdir(exist_ok=True)
+    KEPT.write_text(json.dumps({"state": state, "tests": found}), "utf-8")
+    _show("")
+    return found
+
+
+def _measure_one(copy: Path, name: str) -> Measured | None:
+    """None if it does not pass as it is: it would notice whatever is changed, or cannot run here."""
+    data, report = copy / ".coverage-of-mutants", copy / "coverage-of-mutants.json"
+    coverage = ["-m", "coverage"]
+    began = time.monotonic()
+    recorded = ["run", f"--data-file={data}", f"--source={copy / 'src' / 'swink'}"]
+    if _run(copy, [*coverage, *recorded, *_pytest(name)], 900.0) != 0:
+        return None
+    seconds = time.monotonic() - began
+    _run(copy, [*coverage, "json", f"--data-file={data}", "-o", str(report), "-q"], 300.0)
+    files = json.loads(report.read_text("utf-8"))["files"]
+    wanted = tuple(f"src/swink/{name}" for name in SOURCES)
+    lines = {path: each["executed_lines"] for path, each in files.items() if path.startswith(wanted)}
+    return Measured(seconds, lines)
+
+
+def try_all(
+    mutants: Sequence[Mutant], measured: Mapping[str, Measured], copies: Sequence[Path]
+) -> Iterator[Mutant]:
+    """Those that no test notices."""
+    free = _queue(copies)
+    began, done, survived = time.monotonic(), 0, 0
+
+    def one(mutant: Mutant) -> bool:
+        copy = free.get()
+        try:
+            return is_noticed(mutant, measured, copy)
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        for mutant, noticed in zip(mutants, pool.map(one, mutants), strict=True):
+            done, survived = done + 1, survived + (not noticed)
+            minutes = (time.monotonic() - began) / 60
+            _show(f"{done} of {len(mutants)}, {survived} survived, {minutes:.1f} min: {mutant}")
+            if not noticed:
+                yield mutant
+    _show("")
+
+
+def is_noticed(mutant: Mutant, measured: Mapping[str, Measured], copy: Path) -> bool:
+    """Whether a test fails, or hangs, with this change."""
+    path = copy / mutant.path
+    text = path.read_bytes()
+    changed = text[: mutant.start] + mutant.new.encode() + text[mutant.end :]
+    _write(path, changed)
+    tests = sorted(
+        (each.seconds, name)
+        for name, each in measured.items()
+        if mutant.line in each.lines.get(mutant.path, ())
+    )
+    try:
+        return any(_run(copy, _pytest(name), 3 * seconds + PATIENCE) != 0 for seconds, name in tests)
+    finally:
+        _write(path, text)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a module so that Python sees that it is another one: it goes by seconds and sizes."""
+    before = path.stat().st_mtime
+    path.write_bytes(data)
+    os.utime(path, (before + 2, before + 2))
+
+
+def _pytest(name: str) -> list[str]:
+    return ["-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"tests/{name}"]
+
+
+def _run(copy: Path, arguments: Sequence[str], seconds: float) -> int:
+    """The exit code of Python in a copy; -1 after that many seconds."""
+    env = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(
+        command,
+        cwd=copy,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return -1
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+
+
+def _copy(target: Path) -> Path:
+    """A private copy of everything that git knows, as it stands now."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, names.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    return target
+
+
+def _test_files() -> Iterator[str]:
+    tests = ROOT / "tests"
+    for pattern in TESTS:
+        for path in tests.glob(pattern if pattern.endswith(".py") else f"{pattern}/**/test_*.py"):
+            if path.name not in LEFT_OUT:
+                yield str(path.relative_to(tests))
+
+
+def _state() -> str:
+    """Of the source and the tests, in one word."""
+    digest = hashlib.sha256()
+    for folder in ("src", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _queue(copies: Sequence[Path]) -> "queue.Queue[Path]":
+    free: queue.Queue[Path] = queue.Queue()
+    for copy in copies:
+        free.put(copy)
+    return free
+
+
+def _show(text: str) -> None:
+    """One line, which the next one replaces, at a terminal; else a line each."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _parse_options() -> Any:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=200, help="how many mutants (200)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
+    parser.add_argument("--only", default="", help="of files whose path has this in it")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
