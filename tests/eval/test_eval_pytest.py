@@ -47,7 +47,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(SysModulesSnapshot, "restore", forget)
 
     def run(*arguments: str) -> pytest.RunResult:
-        plugins = ("-p", "swink.eval.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
+        plugins = ("-p", "swink.app.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler")
         return pytester.runpytest_inprocess(*plugins, *arguments)
 
     return run
@@ -173,7 +173,7 @@ def test_cases_are_parameters_of_a_test_of_ones_own(pytester: pytest.Pytester, r
 
 
 def test_a_test_run_that_uses_nothing_of_it_does_not_wait_for_it():
-    code = "import sys, swink.eval.pytest_plugin; print('swink.eval' in sys.modules or 'yaml' in sys.modules)"
+    code = "import sys, swink.app.pytest_plugin; print('swink.eval' in sys.modules or 'yaml' in sys.modules)"
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

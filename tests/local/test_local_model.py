@@ -142,13 +142,13 @@ async def test_without_the_extra_the_error_is_the_install_command(
 def chunks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The chunks that llama.cpp has made."""
     made: list[Any] = []
-    take = Generation._take
+    take = Generation._take_chunk
 
     def note(self: Generation, chunk: dict[str, Any]) -> bool:
         made.append(chunk)
         return take(self, chunk)
 
-    monkeypatch.setattr(Generation, "_take", note)
+    monkeypatch.setattr(Generation, "_take_chunk", note)
     return made
 
 

@@ -268,7 +268,7 @@ def test_a_pipe_a_folder_and_what_leads_away_are_not_used(project: Path, tmp_pat
     (project / ".mcp.json").mkdir()
     trust = look_up(project)
     assert trust.standing == "changed"
-    assert [path.name for path in trust.brought.texts(".swink//tools", ".toml")] == ["hello.toml"]
+    assert [path.name for path in trust.brought.texts(".swink/tools", ".toml")] == ["hello.toml"]
     assert trust.brought.data(".mcp.json") is None
     assert len(trust.brought.notices) == 4
     answer(trust, "y")
@@ -280,7 +280,7 @@ def test_a_folder_that_is_a_link_out_of_the_project_is_not_used(project: Path, t
     (project / ".swink").rename(elsewhere)
     (project / ".swink").symlink_to(elsewhere)
     trust = look_up(project)
-    assert trust.brought.texts(".swink//tools", ".toml") == {}
+    assert trust.brought.texts(".swink/tools", ".toml") == {}
     assert [notice.partition(": ")[2] for notice in trust.brought.notices] == [
         "it leads out of the project"
     ] * 2
@@ -292,7 +292,7 @@ def test_a_file_that_cannot_be_read_is_not_used_and_asked_about_once_it_can(proj
     script.chmod(0)
     trust = look_up(project)
     assert trust.changes == ("changed: .swink/tools/hello.toml",)
-    assert answer(trust, "y").brought.texts(".swink//tools", ".toml") == {}
+    assert answer(trust, "y").brought.texts(".swink/tools", ".toml") == {}
     script.chmod(0o644)
     assert look_up(project).standing == "changed"
 
@@ -303,7 +303,7 @@ def test_more_than_can_be_judged_is_not_used(project: Path, monkeypatch: pytest.
     for number in range(20):
         (tools / f"{number}.toml").touch()
     trust = look_up(project)
-    assert trust.brought.texts(".swink//tools", ".toml") == {}
+    assert trust.brought.texts(".swink/tools", ".toml") == {}
     assert trust.brought.notices == [f"{tools} is not used: it holds more than 20 files"]
     assert "and" not in trust.changes[-1]
     monkeypatch.setattr(module, "MOST_BYTES", 10)

@@ -1,7 +1,7 @@
 """What a project brings along that is started or sent: read once, so that what was judged is what is used.
 
     .mcp.json          servers that are started, and programs of the project that they name
-    .swink//tools       scripts, and the programs beside them
+    .swink/tools       scripts, and the programs beside them
     .swink/commands    prompts, sent as the person's own words
 
 Every file is kept with a digest of its bytes, its executable bit and where it leads if it is a link. What
@@ -26,7 +26,7 @@ from swink.messages.redact.shown import escape_invisible
 from swink.system.shorten import clip_list
 
 SERVERS = ".mcp.json"
-SCRIPTS = ".swink//tools"
+SCRIPTS = ".swink/tools"
 COMMANDS = ".swink/commands"
 BROUGHT_ALONG = (SERVERS, SCRIPTS, COMMANDS)
 """Files, and folders with all that is in them, whose every change is asked about.
