@@ -57,7 +57,7 @@ def imported(tree: ast.Module) -> list[tuple[int, str]]:
             case ast.ImportFrom(level=level) if level:
                 found.append((node.lineno, RELATIVE))
             case ast.ImportFrom(module=module, level=0, names=names) if module is not None:
-                # `from swink import catalog` imports a module, `from swink import Agent` the package itself.
+                # `from swink import models` imports a module, `from swink import Agent` the package itself.
                 found += [
                     (node.lineno, name if (name := f"{module}.{alias.name}") in MODULES else module)
                     for alias in names

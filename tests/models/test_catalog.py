@@ -234,7 +234,7 @@ def test_a_third_party_serves_its_provider_through_an_entry_point(
 
 def test_looking_a_model_up_loads_no_provider():
     code = (
-        "import sys; from swink import catalog; catalog.price_of(catalog.parse_model('anthropic:claude-sonnet-4-6'));"
+        "import sys; from swink.models import catalog; catalog.price_of(catalog.parse_model('anthropic:claude-sonnet-4-6'));"
         "print([name for name in sys.modules if name.startswith(('swink.providers', 'swink.local', 'aiohttp'))])"
     )
     assert (
