@@ -18,17 +18,17 @@ _SHORT_DOCSTRING = 4
 
 def main() -> None:
     """Print a row a figure."""
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
-    lines = {path: len(path.read_text("utf-8").splitlines()) for path in trees}
     named = "--names" in sys.argv[1:]
-    for figure, found in figures(trees, lines):
+    for figure, found in figures():
         print(f"{figure:<44}{found if isinstance(found, int) else len(found):>8,}")
         if named and not isinstance(found, int):
             print(*(f"    {each}" for each in found), sep="\n")
 
 
-def figures(trees: dict[Path, ast.Module], lines: dict[Path, int]) -> Iterator[tuple[str, int | list[str]]]:
+def figures() -> Iterator[tuple[str, int | list[str]]]:
     """Each figure, and what it counts."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in trees}
     classes: defaultdict[str, list[str]] = defaultdict(list)
     functions: list[tuple[int, str]] = []
     short: list[str] = []
@@ -44,7 +44,7 @@ def figures(trees: dict[Path, ast.Module], lines: dict[Path, int]) -> Iterator[t
                 if said and len(said.split()) <= _SHORT_DOCSTRING:
                     short.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}: {said}")
     modules = Counter(path.stem for path in trees if path.name not in ASIDE)
-    yield "names at the top", sorted(each.name for each in SOURCE.iterdir() if each.name not in ASIDE)
+    yield "names at the top", sorted({path.relative_to(SOURCE).parts[0] for path in trees} - ASIDE)
     yield "files", len(trees)
     yield "lines", sum(lines.values())
     yield "lines of the engine", sum(n for path, n in lines.items() if "engine" in path.parts)
