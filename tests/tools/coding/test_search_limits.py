@@ -139,7 +139,7 @@ async def test_the_death_of_the_program_around_ends_a_search(tmp_path: Path, pat
         matcher.write_text(source.replace("ALARM = 15\n", "ALARM = 1\n"))
     program = f"""
 import asyncio
-from swink.tools import matching
+from swink.tools.coding import matching
 matching._MATCH = {str(matcher)!r}
 from swink.tools.coding.search import search_tools
 from swink.tools.coding.workspace import Workspace
