@@ -134,6 +134,8 @@ def _asides(node: ast.AST) -> Iterator[ast.AST]:
             yield annotation
         case ast.AnnAssign(annotation=annotation):
             yield annotation
+        case ast.ClassDef(keywords=keywords):
+            yield from keywords  # frozen=True and its like
         case ast.If(test=ast.Name("TYPE_CHECKING")):
             yield node
         case ast.Expr(value=ast.Constant(value=str())):

@@ -20,6 +20,9 @@ leave_out_the_wait_for_a_core()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a script: what the tests start must hear Ctrl-C all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Started by nohup: a handler that does nothing stays here, and what the tests start has none.
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -64,11 +64,11 @@ def test_stream(replay):
 
 
 def test_a_cassette_is_recorded_once_and_then_replayed_without_asking(pytester: pytest.Pytester, run: Any):
-    pytester.makepyfile(test_agent=TEST)
+    pytester.makepyfile(test_clothes=TEST)
     missing = run()
     missing.assert_outcomes(failed=2)
     missing.stdout.fnmatch_lines(
-        ["*there is no cassette at *oslo.jsonl; record it with: pytest test_agent.py::test_block --record*"]
+        ["*there is no cassette at *oslo.jsonl; record it with: pytest test_clothes.py::test_block --record*"]
     )
     run("--record").assert_outcomes(passed=2)
     assert sorted(file.name for file in (pytester.path / "cassettes").iterdir()) == [
@@ -82,19 +82,19 @@ def test_a_cassette_is_recorded_once_and_then_replayed_without_asking(pytester: 
 
 
 def test_a_drifted_request_fails_with_the_difference(pytester: pytest.Pytester, run: Any):
-    pytester.makepyfile(test_agent=TEST)
+    pytester.makepyfile(test_clothes=TEST)
     run("--record").assert_outcomes(passed=2)
-    pytester.makepyfile(test_agent=TEST.replace("to Oslo", "to Bergen"))
+    pytester.makepyfile(test_clothes=TEST.replace("to Oslo", "to Bergen"))
     drifted = run()
     drifted.assert_outcomes(failed=2)
     drifted.stdout.fnmatch_lines(["*to Oslo*", "*to Bergen*"])
 
 
 def test_a_test_that_fails_keeps_the_old_cassette(pytester: pytest.Pytester, run: Any):
-    pytester.makepyfile(test_agent=TEST)
+    pytester.makepyfile(test_clothes=TEST)
     run("--record").assert_outcomes(passed=2)
     kept = {file: file.read_text() for file in (pytester.path / "cassettes").iterdir()}
-    pytester.makepyfile(test_agent=TEST.replace('"jacket" in', '"coat" in').replace("to Oslo", "to Bergen"))
+    pytester.makepyfile(test_clothes=TEST.replace('"jacket" in', '"coat" in').replace("to Oslo", "to Bergen"))
     run("--record").assert_outcomes(failed=2)
     assert {file: file.read_text() for file in (pytester.path / "cassettes").iterdir()} == kept
 

@@ -29,6 +29,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's"),
 ]
 ROUNDS = 5_000 if MORE else 60
+MATCHES = 20
+"""How often the rounds are played anew while no call at all was let run: chance decides that."""
 INTACT = "intact\n"
 
 FLIPPER = """
@@ -160,6 +162,17 @@ async def play(
     root: Path, scene: Scene, call: dict[str, Any], policies: Sequence[Policy] = (), **options: Any
 ) -> tuple[int, int]:
     """How many rounds changed the victim, and how many calls were let run."""
+    lost = let_run = 0
+    for _ in range(MATCHES):
+        lost, let_run = await play_once(root, scene, call, policies, **options)
+        if lost or let_run:
+            break
+    return lost, let_run
+
+
+async def play_once(
+    root: Path, scene: Scene, call: dict[str, Any], policies: Sequence[Policy] = (), **options: Any
+) -> tuple[int, int]:
     watch = Watch(root / scene.victim)
     name, arguments = call["name"], {key: value for key, value in call.items() if key != "name"}
     calls = [[ToolCall(f"c{number}", name, {"path": scene.path, **arguments})] for number in range(ROUNDS)]

@@ -62,7 +62,7 @@ async def test_a_flood_gives_few_updates_and_a_short_result(bash: Tool):
 
 async def test_a_models_timeout_is_never_above_the_hosts(tmp_path: Path):
     bash = bash_tools(Workspace(tmp_path), Sandbox(tmp_path, "none"), limits=Limits(wall=0.5))[0]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         result = await call(bash, command="sleep 30", timeout=3600)
     assert result.details["reason"] == "timeout"
     assert "the timeout of 3600 s was lowered to 0.5 s" in result.text

@@ -86,8 +86,16 @@ def family(tmp_path: Path) -> str:
     return f"{sys.executable} {tmp_path / 'survivors.py'} {tmp_path / 'mark'}"
 
 
+def is_family_complete(tmp_path: Path) -> bool:
+    return len(list((tmp_path / "mark").iterdir())) == 6
+
+
 async def wait_for_family(tmp_path: Path) -> None:
-    await eventually(lambda: len(list((tmp_path / "mark").iterdir())) == 6)
+    await eventually(lambda: is_family_complete(tmp_path))
+
+
+PATIENCE = (1.0, 6.0, 36.0)
+"""Seconds that a command gets, one after the other until all of it had begun: a machine may be busy."""
 
 
 @places
@@ -114,10 +122,15 @@ async def test_impatient_cancellation_still_leaves_nothing(box: Sandbox, tmp_pat
 
 @places
 async def test_timeout_ends_the_whole_tree(box: Sandbox, tmp_path: Path):
-    ending, _ = await run_shell(box, family(tmp_path), Limits(wall=1.0))
-    assert ending.reason == "timeout"
-    assert len(list((tmp_path / "mark").iterdir())) == 6
-    assert alive(str(tmp_path / "mark")) == []
+    for wall in PATIENCE:
+        root = tmp_path / str(wall)
+        root.mkdir()
+        ending, _ = await run_shell(box, family(root), Limits(wall=wall))
+        assert ending.reason == "timeout"
+        assert alive(str(root / "mark")) == []
+        if is_family_complete(root):
+            return
+    pytest.fail("never complete")
 
 
 @places
@@ -125,7 +138,7 @@ async def test_background_processes_end_with_the_command(box: Sandbox, tmp_path:
     """They hold the pipe, too, so a tool that waited for its end would hang."""
     ending, output = await run_shell(box, f"{family(tmp_path)} parent-leaves; echo done")
     assert (ending.code, output.text()) == (0, "done\n")
-    await eventually(lambda: alive(str(tmp_path / "mark")) == [], 1)
+    await eventually(lambda: alive(str(tmp_path / "mark")) == [])
 
 
 # What a command without a sandbox can do to the two processes above it. $guardian is named only where it is ours to name.
@@ -148,18 +161,21 @@ AGAINST = {
 @pytest.mark.more
 @pytest.mark.parametrize("against", list(AGAINST) if MORE else ["stop", "guardian first"])
 async def test_a_command_that_attacks_its_supervisor_is_ended_all_the_same(tmp_path: Path, against: str):
-    against = AGAINST[against]
-    ready = f"until [ $(ls {tmp_path}/mark | wc -l) = 6 ]; do sleep 0.01; done"
-    async with asyncio.timeout(100):
-        command = (
-            f'{family(tmp_path)} & {ready}; echo $PPID $(cut -d" " -f4 /proc/$PPID/stat); {against}; sleep 60'
-        )
-        ending, output = await run_shell(Sandbox(tmp_path, "none"), command, Limits(wall=6))
+    attack = AGAINST[against]
+    for wall in PATIENCE[1:]:
+        root = tmp_path / str(wall)
+        root.mkdir()
+        ready = f"until [ $(ls {root}/mark | wc -l) = 6 ]; do sleep 0.01; done"
+        said = 'echo $PPID $(cut -d" " -f4 /proc/$PPID/stat)'
+        command = f"{family(root)} & {ready}; {said}; {attack}; sleep 600"
+        ending, output = await run_shell(Sandbox(root, "none"), command, Limits(wall=wall))
+        assert alive(str(root / "mark")) == []
+        if len(output.text().split()) == 2:
+            break
+    assert is_family_complete(root)
     assert ending.reason in ("supervisor", "killed", "timeout")
-    if against.startswith("kill"):
+    if attack.startswith("kill"):
         assert ending.reason == "supervisor"
-    assert len(list((tmp_path / "mark").iterdir())) == 6
-    assert alive(str(tmp_path / "mark")) == []
     for above in output.text().split():
         line = Path("/proc", above, "cmdline")
         assert not line.exists() or b"start.py" not in line.read_bytes()
@@ -208,7 +224,7 @@ asyncio.run(run(Launch({build_shell_argv(family(tmp_path))!r}, "/", {{"PATH": {o
     await wait_for_family(tmp_path)
     around.kill()
     await around.wait()
-    await eventually(lambda: alive(str(tmp_path / "mark")) == [], 1)
+    await eventually(lambda: alive(str(tmp_path / "mark")) == [])
 
 
 async def test_term_comes_before_kill(tmp_path: Path):

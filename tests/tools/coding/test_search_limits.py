@@ -102,9 +102,9 @@ async def test_a_cancelled_search_takes_ripgrep_with_it(tmp_path: Path):
     with pytest.raises((asyncio.CancelledError, Exception), match=r"cancelled|still be running"):
         await task
     await eventually(
-        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 2
+        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate())
     )
-    await eventually(lambda: processes_in(root) == [], 2)
+    await eventually(lambda: processes_in(root) == [])
 
 
 @needs_proc
@@ -120,7 +120,7 @@ async def test_a_search_that_takes_too_long_says_so_and_leaves_nothing(
             search_tools(Workspace(root), ripgrep=str(Stuck(tmp_path).program))[0], pattern="needle"
         )
     assert "stopped after 1 s" in result.text
-    await eventually(lambda: processes_in(root) == [], 2)
+    await eventually(lambda: processes_in(root) == [])
 
 
 @needs_proc
@@ -160,13 +160,13 @@ asyncio.run(main())
         return bool(pids) and (not stuck or (root / "started").exists())
 
     try:
-        await eventually(has_started, 20)
+        await eventually(has_started)
         await asyncio.sleep(0.5)
     finally:
         around.kill()
         await around.wait()
-    await eventually(lambda: processes_in(root) == [], 2)
-    await eventually(lambda: not any(running(pid) for pid in pids), 20)
+    await eventually(lambda: processes_in(root) == [])
+    await eventually(lambda: not any(running(pid) for pid in pids))
 
 
 def running(pid: str) -> bool:
@@ -253,7 +253,7 @@ async def test_reading_a_huge_file_can_be_cancelled(tmp_path: Path):
     ):
         await task
     await eventually(
-        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 1
+        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate())
     )
 
 
@@ -326,7 +326,7 @@ async def test_a_walk_through_a_huge_ignore_file_can_be_cancelled(tmp_path: Path
     with pytest.raises((asyncio.CancelledError, Exception), match=r"cancelled|still be running"):
         await task
     await eventually(
-        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate()), 3
+        lambda: not any(thread.name.startswith("swink-tool") for thread in threading.enumerate())
     )
 
 

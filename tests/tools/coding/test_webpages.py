@@ -188,8 +188,8 @@ async def test_what_follows_a_packed_body_is_not_kept(fetch_url: Tool, serve: Se
             await response.write(bytes(65536))
 
     base = await serve(index=endless)
-    async with asyncio.timeout(10):
-        assert "kept" in (await call(fetch_url, url=base, timeout=8)).text
+    async with asyncio.timeout(60):
+        assert "kept" in (await call(fetch_url, url=base, timeout=50)).text
 
 
 SLOW = {
@@ -233,12 +233,12 @@ async def test_a_server_that_stalls_is_given_up(fetch_url: Tool, serve: Serve):
 
 async def test_cancellation_closes_the_connection(fetch_url: Tool, serve: Serve, hits: list[str]):
     async def stall(request: web.Request) -> web.Response:
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)
         return web.Response()
 
     base = await serve(index=stall)
     task = asyncio.create_task(call(fetch_url, url=base))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not hits:
             await asyncio.sleep(0.01)
     task.cancel()
