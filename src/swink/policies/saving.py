@@ -12,7 +12,7 @@ from swink.agent.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.errors import InvalidInput
 from swink.messages.records import OpenTurn
 from swink.policies.inputs import check_number
-from swink.system.aio import resolve
+from swink.system.aio import mark_exception_seen, resolve
 from swink.tools.workers import run_in_thread
 
 Data = dict[str, Any]
@@ -92,7 +92,7 @@ class _Saving:
     async def within(self, timeout: float, ctx: PolicyContext) -> None:
         """Wait for the store for `timeout` seconds at most, even if it does not stop when cancelled."""
         self._task = asyncio.ensure_future(self._save(ctx))
-        self._task.add_done_callback(_ignore_result)
+        self._task.add_done_callback(mark_exception_seen)  # the timeout has been reported
         try:
             await asyncio.wait([self._task], timeout=timeout)
         finally:
@@ -115,12 +115,6 @@ class _Saving:
             return self._store(_data(ctx, self._open))
         finally:
             self._in_thread = False
-
-
-def _ignore_result(task: "asyncio.Task[None]") -> None:
-    """The timeout has been reported already; asyncio must not report the late error once more."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _data(ctx: PolicyContext, open: OpenTurn | None) -> Data:

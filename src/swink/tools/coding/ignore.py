@@ -5,7 +5,7 @@ suffixes and prefixes are looked up in tables, and the number of other patterns 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -296,3 +296,12 @@ def _expand_braces(pattern: str) -> list[str]:
 
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
+
+
+def is_ignored(rules: Sequence[tuple[int, IgnoreFile]], path: str, name: str, is_directory: bool) -> bool:
+    """Whether the innermost file with a word on a path ignores it; each counts a path from its own start."""
+    for start, file in reversed(rules):
+        verdict = file.verdict(path[start:], name, is_directory=is_directory)
+        if verdict is not None:
+            return verdict
+    return False

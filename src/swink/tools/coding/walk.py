@@ -13,7 +13,7 @@ from msgspec import Struct
 from swink.system.files import READ
 from swink.system.targets import Target
 from swink.tools import ToolContext, ToolError
-from swink.tools.coding.ignore import MAX_COMPLEX, IgnoreFile
+from swink.tools.coding.ignore import MAX_COMPLEX, IgnoreFile, is_ignored
 from swink.tools.coding.workspace import DIRECTORY, Workspace
 
 warn_once = cache(logging.getLogger("swink.tools").warning)
@@ -105,7 +105,7 @@ def _walk_below(
         if (
             name == ".git"
             or workspace.is_hidden(path)
-            or (rules and _is_ignored(rules, path, name, is_directory))
+            or (rules and is_ignored(rules, path, name, is_directory))
         ):
             continue
         yield WalkEntry(path, name, directory, is_directory, is_link, is_file)
@@ -132,14 +132,6 @@ def _list_entries(directory: int, check_stop: StopCheck) -> list[tuple[str, bool
             is_file = entry.is_file(follow_symlinks=False)
             found.append((entry.name, is_directory, entry.is_symlink(), is_file))
     return sorted(found)
-
-
-def _is_ignored(rules: _Rules, path: str, name: str, is_directory: bool) -> bool:
-    for start, file in reversed(rules):
-        verdict = file.verdict(path[start:], name, is_directory=is_directory)
-        if verdict is not None:
-            return verdict
-    return False
 
 
 def _read_inherited(workspace: Workspace, prefix: str, check_stop: StopCheck) -> _Rules:

@@ -15,7 +15,7 @@ from swink.app.assistant.snapshots.filehashes import FileHashes, Signature
 from swink.app.assistant.snapshots.trees import FileEntry, TreeSnapshot
 from swink.app.assistant.snapshots.vault import Damaged, Vault
 from swink.tools.coding.credentials import is_known_place, is_unsuspicious, suspect
-from swink.tools.coding.ignore import IgnoreFile
+from swink.tools.coding.ignore import IgnoreFile, is_ignored
 from swink.tools.coding.supervisor.snapshot import open_beneath
 
 MOST_SECONDS = 30.0
@@ -131,7 +131,7 @@ class DirectoryScan:
             except OSError:
                 continue
             is_directory = stat.S_ISDIR(status.st_mode)
-            if name == ".git" or (rules and _is_ignored(rules, path, name, is_directory)):
+            if name == ".git" or (rules and is_ignored(rules, path, name, is_directory)):
                 continue
             if (in_place or not is_unsuspicious(name)) and not is_directory and suspect(path) == "sure":
                 continue
@@ -263,11 +263,3 @@ def _read(directory: int, name: str) -> bytes:
 
 def _parse(lines: bytes) -> IgnoreFile:
     return IgnoreFile(lines.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"))
-
-
-def _is_ignored(rules: Rules, path: str, name: str, is_directory: bool) -> bool:
-    for start, file in reversed(rules):
-        verdict = file.verdict(path[start:], name, is_directory=is_directory)
-        if verdict is not None:
-            return verdict
-    return False
