@@ -19,7 +19,6 @@ from swink import (
     UserMessage,
     tool,
 )
-from swink.agent.context.windows import sized
 from swink.errors import AlreadyRunning, InvalidInput
 from swink.events import MessageUpdate
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
@@ -232,7 +231,7 @@ async def test_a_model_nobody_knows_comes_with_its_stream_function(monkeypatch: 
 async def test_the_window_follows_the_model_unless_it_was_chosen():
     agent = agent_on("a")
     small = agent.copy(model=ModelSpec("test", "small", context_window=1000))
-    assert sized(small._config.transform_context, small.model).budget < 1000  # type: ignore[arg-type,union-attr]
+    assert small._config.transform_context.sized_for(small.model).budget < 1000  # type: ignore[arg-type,union-attr]
 
     def chosen(messages: Any, overflow: bool) -> Any:
         return messages

@@ -43,6 +43,11 @@ NO_RETRY = ExponentialBackoff(max_attempts=1)
 SECRET = "sk-ant-api03-" + "Zx9" * 20
 
 
+def check_key(agent: Agent) -> None:
+    config = agent._config
+    config.check_key(*config.routes()[0])
+
+
 class Heard(logging.Handler):
     """What a program with ordinary logging hears."""
 
@@ -451,7 +456,7 @@ async def test_every_provider_that_needs_a_key_says_so_at_once(provider: str, wa
 @pytest.mark.parametrize("provider", [name for name in LOCAL if name != "local"])
 async def test_a_server_on_this_machine_needs_none(provider: str):
     agent = Agent(f"{provider}:some-model")
-    agent._config.check_key()
+    check_key(agent)
 
 
 @pytest.mark.usefixtures("no_keys")
@@ -470,18 +475,18 @@ async def test_a_key_may_come_from_the_options_the_callback_the_environment_or_t
 
     monkeypatch.setattr(store, "open_keychain", lambda: None)
     model = "anthropic:claude-sonnet-4-6"
-    Agent(model, options=StreamOptions(api_key="k"))._config.check_key()
-    Agent(model, get_api_key=lambda provider: "k")._config.check_key()
+    check_key(Agent(model, options=StreamOptions(api_key="k")))
+    check_key(Agent(model, get_api_key=lambda provider: "k"))
     agent = Agent(model)
     with pytest.raises(MissingKey):
-        agent._config.check_key()
+        check_key(agent)
     store.store_key("anthropic", "k")
-    agent._config.check_key()
+    check_key(agent)
     store.remove_key("anthropic")
     with pytest.raises(MissingKey):
-        agent._config.check_key()
+        check_key(agent)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    agent._config.check_key()
+    check_key(agent)
 
 
 @pytest.mark.usefixtures("no_keys")
@@ -577,4 +582,4 @@ async def test_a_key_that_is_set_later_is_found(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AgentError):
         await agent.run("hi")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    agent._config.check_key()
+    check_key(agent)

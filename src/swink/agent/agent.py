@@ -37,7 +37,7 @@ from swink.messages.history import History, Snapshot
 from swink.messages.providertools import HostedTool
 from swink.messages.records import PendingApproval, pending_of
 from swink.stream import StreamFn, StreamOptions
-from swink.system.aio import is_loop_running
+from swink.system.aio import running_loop
 from swink.system.threads import run_to_end
 from swink.tools import Tool, ToolSource, as_offers
 
@@ -145,7 +145,7 @@ class Agent:
     ) -> AgentResult[Any]: ...
     def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
         """`run` for code without an event loop."""
-        if is_loop_running():
+        if running_loop() is not None:
             raise SyncInAsyncContext
         return run_to_end(self.run(input, **options))
 

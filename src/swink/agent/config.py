@@ -194,7 +194,8 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_type("options", self.options, StreamOptions)
         if type(self.state) is not dict:
             check_type("state", self.state, dict)
-        check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
+        if self.approval_mode not in APPROVAL_MODES:
+            check_word("approval_mode", self.approval_mode, APPROVAL_MODES)
         if self.tool_execution != "concurrent" and not callable(self.tool_execution):
             check_word(
                 "tool_execution", self.tool_execution, _EXECUTIONS, " or a function that groups the calls"
@@ -284,13 +285,10 @@ class AgentLoopConfig(Struct, kw_only=True):
         owner = self.key_owner
         return owner is not None and owner.is_also(KeyOwner.of(model, stream_fn))
 
-    def check_key(self) -> None:
-        """Raise `MissingKey` if it is already clear that there is no key to send."""
-        if self.get_api_key is not None:
-            return
-        model, stream_fn = self.route_to(self.model)
+    def check_key(self, model: ModelSpec, stream_fn: StreamFn) -> None:
+        """Raise `MissingKey` if it is already clear that there is no key to send to this model."""
         check: Callable[[StreamOptions], None] | None = getattr(stream_fn, "check_key", None)
-        if check is None:
+        if check is None or self.get_api_key is not None:
             return
         try:
             check(self.options_for(model, stream_fn))

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from operator import length_hint
 from types import TracebackType
 from typing import Any, Generic
 
@@ -77,10 +77,6 @@ class Subscribers:
                 self.remove(subscription)
 
 
-_NOTHING: deque[Any] = deque()
-"""The events of a buffer that is closed from the start: a deque takes 600 bytes even if it is empty."""
-
-
 class Buffer:
     """Events on their way from a run to its reader, and to subscribers.
 
@@ -90,7 +86,7 @@ class Buffer:
     __slots__ = ("_subscribers", "closed", "events", "waiter")
 
     def __init__(self, subscribers: Subscribers, closed: bool = False) -> None:
-        self.events: deque[Any] = _NOTHING if closed else deque()
+        self.events: list[Any] = []
         self.waiter: asyncio.Future[None] | None = None
         self.closed = closed
         self._subscribers = subscribers
@@ -106,8 +102,11 @@ class Buffer:
 
     def wake(self) -> None:
         waiter, self.waiter = self.waiter, None
-        if waiter is not None and not waiter.done() and not waiter.get_loop().is_closed():
-            waiter.set_result(None)
+        if waiter is not None:
+            try:  # noqa: SIM105 (`suppress` would cost more than the rest)
+                waiter.set_result(None)
+            except (asyncio.InvalidStateError, RuntimeError):
+                pass  # the reader was cancelled, or its event loop is closed
 
 
 Growing = Callable[[Any, int], Any]
@@ -131,7 +130,8 @@ class EventStream(Generic[T, E]):
         delta_of: Callable[[Any], Update | None] | None = None,
     ) -> None:
         self._buffer = Buffer(subscribers)
-        self._events = self._buffer.events
+        self._batch: Iterator[Any] = iter(())
+        """What is being read of the events that had arrived."""
         self._begin: Callable[[Buffer], Any] | None = begin
         self._result_of = result_of
         self._growing = growing
@@ -154,7 +154,13 @@ class EventStream(Generic[T, E]):
         return self
 
     async def __anext__(self) -> E:
-        while not self._events:
+        buffer = self._buffer
+        while True:
+            for event in self._batch:  # from where it was left
+                return event
+            if buffer.events:
+                self._batch, buffer.events = iter(buffer.events), []
+                continue
             waiter = self._waiter()
             try:
                 await waiter
@@ -162,9 +168,8 @@ class EventStream(Generic[T, E]):
                 await self._abort("the reader was cancelled")
                 raise
             finally:
-                if self._buffer.waiter is waiter:
-                    self._buffer.waiter = None
-        return self._events.popleft()
+                if buffer.waiter is waiter:
+                    buffer.waiter = None
 
     async def text(self) -> AsyncGenerator[str, None]:
         """The text of the replies alone, as it arrives; a reply that is retried begins again."""
@@ -182,7 +187,8 @@ class EventStream(Generic[T, E]):
             raise MisuseError("output() needs a type: agent.stream(…, output=City)")
         async for event in self:
             delta = self._delta_of(event)
-            if isinstance(delta, ToolCallDelta | TextDelta) and not self._events:
+            is_last = not self._buffer.events and not length_hint(self._batch)
+            if is_last and isinstance(delta, ToolCallDelta | TextDelta):
                 value = self._growing(self._run, delta.index)
                 if value is not UNSET:
                     yield value
@@ -197,8 +203,7 @@ class EventStream(Generic[T, E]):
         """Let the run finish in the background; its further events reach subscribers only."""
         self._start().detached = True
         self._buffer.closed = True
-        self._buffer.events.clear()
-        self._log_unseen()
+        self._forget_events()
 
     async def aclose(self) -> None:
         """Cancel the run if it still goes on, and wait until it has ended."""
@@ -206,8 +211,7 @@ class EventStream(Generic[T, E]):
         if life is not None and not life.detached:
             if not life.is_over:
                 await self._abort("the stream was closed")
-            self._buffer.events.clear()
-            self._log_unseen()
+            self._forget_events()
 
     def __del__(self) -> None:
         # Dropped without a close (a bare `async for` that was left early): the run must not go on unwatched.
@@ -231,7 +235,7 @@ class EventStream(Generic[T, E]):
 
     def _waiter(self) -> "asyncio.Future[None]":
         """What to wait for until there is an event to read; the end of the run ends the iteration."""
-        life = self._start()
+        life = self._life or self._start()
         if life.is_over or life.detached:
             if life.failure is not None and not self._raised:
                 self._outcome()
@@ -246,6 +250,10 @@ class EventStream(Generic[T, E]):
         life = self._start()
         life.abort(reason)
         await life.wait()
+
+    def _forget_events(self) -> None:
+        self._buffer.events, self._batch = [], iter(())
+        self._log_unseen()
 
     def _log_unseen(self) -> None:
         """Nobody reads this stream any more: a failure that it did not raise must not go unheard."""

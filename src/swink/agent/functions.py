@@ -38,9 +38,9 @@ def _open_stream(
         return SessionRecorder(SessionDiff(config.save, history), ledger)
 
     def begin(buffer: Buffer) -> Run:
-        config.check_key()
         ledger = Ledger(config, history, buffer.push, config.policies)
         setup = TurnSetup(config, context)
+        config.check_key(*setup.routes[0])
         run = Run(setup, ledger, lambda run: buffer.wake(), record=None if config.save is None else record)
         run.start(prompts, take_turns(run))
         return run

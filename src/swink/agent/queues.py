@@ -55,5 +55,6 @@ class Queues:
 
 def checked_mode(name: str, mode: QueueMode) -> QueueMode:
     """The mode, refused if there is none of that name."""
-    check_word(name, mode, QUEUE_MODES)
+    if mode not in QUEUE_MODES:
+        check_word(name, mode, QUEUE_MODES)
     return mode

@@ -76,11 +76,11 @@ class Running:
     def begin(self, request: RunRequest, prompts: tuple[Message, ...] | None, buffer: Buffer) -> Run:
         """Start a run of these prompts; without them it goes on with the conversation as it is."""
         state, session = self._state, self._state.session
-        state.config.check_key()
         if not self._turnstile.enter():
             raise AlreadyRunning
         try:
             setup, policies = self._setup(request)
+            state.config.check_key(*setup.routes[0])
             left = state.open if prompts is None else None
             ledger = Ledger(state.config, state.history, buffer.push, policies, left)
             self.active = run = Run(

@@ -61,7 +61,7 @@ class AgentState:
         """What went wrong in the last run."""
         self.overflow = False
         """Whether the context did not fit when the last run ended."""
-        made_with = self.history.snapshot() if len(self.history) else ()
+        made_with = self.history.snapshot() if self.history.items else ()
         self.start = StartingPoint(
             config.spec, context.system_prompt, context.tools, made_with, copy_state(config.state)
         )

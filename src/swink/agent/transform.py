@@ -8,7 +8,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from swink.agent.config import AgentContext, AgentLoopConfig, Model
-from swink.agent.context.windows import TransformFn, sized
+from swink.agent.context.windows import TransformFn
 from swink.agent.engine.account import Account, Spent
 from swink.agent.engine.repair import with_pairs, with_prompt
 from swink.agent.engine.run import Run
@@ -119,12 +119,12 @@ class TransformRequest:
 
 async def transform_context(run: Run, overflow: bool) -> Sequence[Message]:
     """The history after its transformers, for the model that is asked; what one drops is announced."""
-    history = messages = run.ledger.history.snapshot()
     ledger = run.ledger
+    history = messages = Snapshot(ledger.history)
     request = TransformRequest(run.setup, ledger.attempt.model, ledger.account, ledger.append)
-    for position, function in enumerate(run.setup.transformers):
+    for position, (function, fit) in enumerate(run.setup.transformers):
         before = messages
-        returned = _applied(function, before, overflow, request)
+        returned = fit(before, overflow, request)
         if returned is before:
             continue
         messages = await resolve(returned)
@@ -142,8 +142,8 @@ async def compacted(
     tools = await offered_tools(offers, (), config.warned)
     setup = TurnSetup(config, AgentContext(), tools=tools)
     request = TransformRequest(setup, setup.routes[0][0], Account(config.price))
-    for function in setup.transformers:
-        messages = await resolve(_applied(function, messages, True, request))
+    for _, fit in setup.transformers:
+        messages = await resolve(fit(messages, True, request))
     config.guard.expect_break()
     return messages, _report(history, messages, True, request)
 
@@ -151,7 +151,7 @@ async def compacted(
 async def refit_context(run: Run, messages: Sequence[Message]) -> Sequence[Message]:
     """The context for another model than the one it was made for."""
     is_sized = any(
-        hasattr(function, "sized_for") or hasattr(function, "fit") for function in run.setup.transformers
+        hasattr(function, "sized_for") or hasattr(function, "fit") for function, _ in run.setup.transformers
     )
     return await transform_context(run, False) if is_sized else messages
 
@@ -167,16 +167,6 @@ def _failure(end: Error | None, model: ModelSpec) -> AgentError:
     if end is None:
         return NetworkError("the stream ended without a terminal event", model=str(model))
     return error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
-
-
-def _applied(
-    function: TransformFn, messages: Sequence[Message], overflow: bool, request: TransformRequest
-) -> Any:
-    """What a transformer returns; one with a `fit` is told what is about to be asked."""
-    fit = getattr(function, "fit", None)
-    if fit is not None:
-        return fit(messages, overflow, request)
-    return sized(function, request.model)(messages, overflow)
 
 
 def _checked(run: Run, function: TransformFn, messages: Any, history: Snapshot) -> Sequence[Message]:

@@ -49,6 +49,8 @@ def encode_state(state: Mapping[str, Any]) -> Mapping[str, bytes]:
 
 def copy_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the session state as JSON data."""
+    if not state:
+        return {}
     return {key: decode(value) for key, value in encode_state(state).items()}
 
 

@@ -36,7 +36,7 @@ class History:
         history.items = list(messages)
         if tokens is not None:
             history._measured = len(history.items)
-            history._size = 4 * tokens - FRAME * len(history.items)
+            history._size = 4 * tokens
         history.has_custom = any(type(message) is CustomMessage for message in history.items)
         return history
 
@@ -62,11 +62,12 @@ class History:
 
     def most_tokens(self) -> int:
         """An upper bound of the tokens it takes; every message is measured once."""
-        items = self.items
-        while self._measured < len(items):
-            self._size += size_of(items[self._measured])
-            self._measured += 1
-        return (self._size + FRAME * len(items)) >> 2
+        new = self.items[self._measured :]
+        if new:
+            count = len(new)
+            self._size += size_of(*new) + FRAME * count
+            self._measured += count
+        return self._size >> 2
 
     def plain(self, length: int) -> "Sequence[Message]":
         """The first messages without custom ones; each is looked at once."""
@@ -87,7 +88,8 @@ class History:
             raise InvalidInput(text)
         size = None if ToolResultMessage in kinds else size_of_texts(self.items)
         if size is not None:
-            self._size, self._measured = size, len(self.items)
+            self._measured = len(self.items)
+            self._size = size + FRAME * self._measured
             return
         self.has_custom = CustomMessage in kinds
         self.items = paired(self.items)
@@ -108,6 +110,11 @@ class Snapshot(Sequence[Message]):
     def plain(self) -> Sequence[Message]:
         """The messages without custom ones."""
         return self.history.plain(self._length) if self.has_custom else self
+
+    @property
+    def last(self) -> Message | None:
+        """The newest message."""
+        return self._items[self._length - 1] if self._length else None
 
     def __len__(self) -> int:
         return self._length

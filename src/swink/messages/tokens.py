@@ -74,24 +74,25 @@ def count_tokens(text: str, encoding: str = "o200k_base") -> int:
     return len(tokenizers.get_encoding(encoding).encode(text))
 
 
-def size_of(message: Message) -> int:
-    """The size of a message's content, in quarters of a token."""
+def size_of(*messages: Message) -> int:
+    """The size of what messages say, in quarters of a token."""
     size = 0
-    for item in message.content:
-        block: Any = item
-        kind = type(item)
-        if kind is Text or kind is Thinking:
-            text: str = block.text
-            length = len(text)
-            size += length if length <= _SHORT and text.isascii() else text_size(text)
-        elif kind is ToolCall:
-            size += len(block.name) + json_size(block.arguments)
-        elif kind is Image:
-            size += _IMAGE
-        elif kind is Extension:
-            size += json_size(block.data)
-        elif kind is Document or kind is Audio:
-            size += _media_size(block)
+    for message in messages:
+        for item in message.content:
+            block: Any = item
+            kind = type(item)
+            if kind is Text or kind is Thinking:
+                text: str = block.text
+                length = len(text)
+                size += length if length <= _SHORT and text.isascii() else text_size(text)
+            elif kind is ToolCall:
+                size += len(block.name) + json_size(block.arguments)
+            elif kind is Image:
+                size += _IMAGE
+            elif kind is Extension:
+                size += json_size(block.data)
+            elif kind is Document or kind is Audio:
+                size += _media_size(block)
     return size
 
 

@@ -26,7 +26,7 @@ from swink.messages.checks import check_word
 from swink.messages.tokens import estimate_tokens, overhead_tokens
 from swink.models import catalog
 from swink.policies.inputs import check_flag, check_number
-from swink.system.aio import is_loop_running
+from swink.system.aio import running_loop
 
 log = logging.getLogger("swink.policies.budget")
 
@@ -205,7 +205,7 @@ class Budget(Policy):
     def _row(self, ctx: PolicyContext) -> "_Row":
         """This run's row; a run seen for the first time gets one, below the run it was started in."""
         above = self._current_row()
-        task = asyncio.current_task() if is_loop_running() else None
+        task = asyncio.current_task() if running_loop() is not None else None
         if ctx.run is not None:
             known = self._of_run.get(ctx.run)
         else:

@@ -30,7 +30,7 @@ from swink.messages.redact import redact_text
 from swink.policies.inputs import texts_of
 from swink.policies.personal import KINDS, Kind, find
 from swink.policies.texts import map_texts
-from swink.system.aio import is_loop_running
+from swink.system.aio import running_loop
 
 _PASSES = 4
 
@@ -108,7 +108,7 @@ class PiiRedactor(Policy):
 
     @property
     def _real_calls(self) -> dict[str, ToolCall]:
-        task = asyncio.current_task() if is_loop_running() else None
+        task = asyncio.current_task() if running_loop() is not None else None
         return self._real.setdefault(task or self, {})
 
     def _verdict(self, message: Message, **parts: Any) -> KeepVerdict:

@@ -42,9 +42,10 @@ class Watch:
         now = self._loop.time()
         self._every = (limits.first if limits.first < limits.idle else limits.idle) / 8
         self._assembly, self._limits = assembly, limits
-        self._line = _Line()
+        if self._line.waiting:
+            self._line = _Line()  # a request that was given up still waits in the old one
         _current.set(self._line)
-        self._seen, self._idle_since, self._fired = 0, now, 0
+        self._seen, self._idle_since, self._fired = self._line.passed, now, 0
         patrol = self._patrol
         if now + self._every < patrol.due:
             patrol.look_at(now + self._every, self._loop)

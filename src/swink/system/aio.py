@@ -35,13 +35,12 @@ def is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def is_loop_running() -> bool:
-    """Whether this thread runs an event loop."""
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that this thread runs, if it runs one."""
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return None
 
 
 async def wait_through_cancel(

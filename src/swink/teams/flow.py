@@ -18,7 +18,7 @@ from swink.events import MessageUpdate
 from swink.messages import AssistantMessage, Cost, Input, StopReason, Text, Usage
 from swink.messages.checks import check_seconds
 from swink.stream import Update, observer
-from swink.system.aio import is_loop_running, start_task, started
+from swink.system.aio import running_loop, start_task, started
 from swink.system.threads import run_to_end
 from swink.teams.member import Emit, Member, NestedEvent, check_members, inside, perform, start_over
 
@@ -43,7 +43,7 @@ class Flow:
 
     def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
         """`run` for code without an event loop."""
-        if is_loop_running():
+        if running_loop() is not None:
             raise SyncInAsyncContext
         return run_to_end(self.run(input, deadline=deadline))
 

@@ -1,12 +1,12 @@
 """What a running tool knows of its call, and can do for it."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic
 
 from swink.messages import Cost, Message, Usage
+from swink.system.aio import running_loop
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -30,7 +30,6 @@ class ToolContext(Generic[DepsT]):
         "_charge",
         "_emit",
         "_loop",
-        "_thread",
         "_waiters",
         "call_id",
         "deps",
@@ -47,6 +46,7 @@ class ToolContext(Generic[DepsT]):
         charge: Callable[[Usage, Cost | None], None] | None = None,
         *,
         deps: Any = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.call_id = call_id
         self.name = name
@@ -56,8 +56,7 @@ class ToolContext(Generic[DepsT]):
         self._charge = charge
         self._cancelled = False
         self._waiters: tuple[asyncio.Future[None], ...] = ()
-        self._thread = threading.get_ident()
-        self._loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop() if loop is None else loop
 
     @property
     def cancelled(self) -> bool:
@@ -104,7 +103,7 @@ class ToolContext(Generic[DepsT]):
             self._charge(usage, cost)
 
     def _on_loop(self, action: Callable[[], None]) -> None:
-        if threading.get_ident() == self._thread:
+        if running_loop() is self._loop:
             action()
         else:
             with suppress(RuntimeError):  # the event loop is closed

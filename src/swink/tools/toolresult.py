@@ -68,10 +68,11 @@ def as_result(value: Any) -> ToolResult:
 
 def cut_result(result: ToolResult, limit: int) -> ToolResult:
     """A result within the limit: the middle of its text goes, and the whole stays in details."""
-    content = result.content
-    if len(content) == 1 and type(content[0]) is Text and len(content[0].text) <= limit:
-        return result
-    text = result.text
+    match result.content:
+        case (Text(text),) if len(text) <= limit:
+            return result
+        case _:
+            text = result.text
     if len(text) <= limit:
         return result
     mark = f"\n[… {len(text) - limit} {CUT.format(len(text))}\n"

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, Protocol, cast, runtime_checkable
 
 from swink.errors import InvalidInput, InvalidTool
@@ -34,7 +35,9 @@ def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
         return (cast(ToolSource, values),)
     offers: list[Any] = []
     for value in check_list("tools", values, "tools"):
-        offers.append(value if type(value) is Tool or _is_source(value) else as_tool(value))
+        if type(value) is FunctionType or (type(value) is not Tool and not _is_source(value)):
+            value = as_tool(value)
+        offers.append(value)
     check_names([offer for offer in offers if type(offer) is Tool])
     return tuple(offers)
 

@@ -86,6 +86,5 @@ def test_an_event_loop_that_closes_meanwhile_is_nobody_to_tell() -> None:
     vars(life)["_thread"] = thread_of_the_run
     life.abort()
     assert life.aborted is None
-    context._thread = thread_of_the_run  # pyright: ignore[reportPrivateUsage]
     context.update("nobody hears it")
     loop.is_honest = True

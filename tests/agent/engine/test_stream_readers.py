@@ -68,5 +68,5 @@ async def test_a_detached_stream_gathers_nothing():
         if isinstance(event, MessageUpdate):
             stream.detach()
     await agent.wait_for_idle()
-    assert not stream._events
+    assert not stream._buffer.events
     assert agent.messages[-1].text == "ab"

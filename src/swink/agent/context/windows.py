@@ -54,6 +54,10 @@ class Request(Protocol):
     def warn(self, text: str) -> None: ...
 
 
+Fit = Callable[[Sequence[Message], bool, Request], Sequence[Message] | Awaitable[Sequence[Message]]]
+"""A transformer that is told what is about to be asked."""
+
+
 def in_order(transform: Any) -> Sequence[TransformFn]:
     """The transformers, async ones first."""
     function: Any = transform
@@ -65,10 +69,15 @@ def in_order(transform: Any) -> Sequence[TransformFn]:
     return functions if len(functions) < 2 else sorted(functions, key=lambda function: not is_async(function))
 
 
-def sized(function: TransformFn, model: ModelSpec) -> TransformFn:
-    """The transformer for this model: what its `sized_for(model)` returns, if it has one."""
-    sized_for = getattr(function, "sized_for", None)
-    return function if sized_for is None else sized_for(model)
+def fitter(function: Any) -> Fit:
+    """How to ask a transformer: by its `fit` if it has one, else by what it is sized for, if it can be."""
+    fit: Fit | None = getattr(function, "fit", None)
+    if fit is not None:
+        return fit
+    sized_for: Callable[[ModelSpec], TransformFn] | None = getattr(function, "sized_for", None)
+    if sized_for is None:
+        return lambda messages, overflow, request: function(messages, overflow)
+    return lambda messages, overflow, request: sized_for(request.model)(messages, overflow)
 
 
 class SlidingWindow:
@@ -88,9 +97,12 @@ class SlidingWindow:
         *,
         prune: bool = False,
     ) -> None:
-        check_type("budget", budget, (int, NoneType))
-        check_type("overflow_budget", overflow_budget, (int, NoneType))
-        check_type("anchor", anchor, int)
+        if budget is not None:
+            check_type("budget", budget, (int, NoneType))
+        if overflow_budget is not None:
+            check_type("overflow_budget", overflow_budget, (int, NoneType))
+        if type(anchor) is not int:
+            check_type("anchor", anchor, int)
         self.room = Room(budget, overflow_budget)
         self.anchor = anchor
         self.prune = prune
@@ -123,11 +135,14 @@ class SlidingWindow:
 
     def fit(self, messages: Sequence[Message], overflow: bool, request: Request) -> Sequence[Message]:
         """The messages to send in this request."""
-        last, window = self._last, self
+        last, window, model = self._last, self, request.model
         if self._sizes is not None:
-            window = (
-                last[1] if last is not None and last[0] is request.model else self.sized_for(request.model)
-            )
+            if last is not None and last[0] is model:
+                window = last[1]
+            elif not overflow and last is None and _is_small(messages, model):
+                return messages  # most conversations never need a window of their model's size
+            else:
+                window = self.sized_for(model)
         if (
             type(messages) is Snapshot
             and not (overflow or window.kept.is_used)
@@ -269,6 +284,12 @@ class Kept:
             size if (size := known.get(id(message))) is not None else estimate_tokens(message)
             for message in messages
         ]
+
+
+def _is_small(messages: Sequence[Message], model: ModelSpec) -> bool:
+    """Whether the messages surely are less than `Room.plenty` of the model's window."""
+    window = model.context_window or DEFAULT_WINDOW
+    return type(messages) is Snapshot and messages.history.most_tokens() <= window // 12
 
 
 def room_in(model: ModelSpec) -> int:

@@ -23,9 +23,10 @@ _AT_ONCE = 20_000
 
 def needs_approval(run: Run, call: Call) -> bool:
     """Whether a person has to be asked."""
-    if call.tool is None or call.tool in run.setup.own_tools:
+    tool, mode = call.tool, run.setup.config.approval_mode
+    if tool is None or mode == "off" or (mode == "smart" and tool.requires_approval is False):
         return False
-    return run.setup.config.approval_mode == "on" or call.tool.needs_approval(call.arguments)
+    return tool not in run.setup.own_tools and (mode == "on" or tool.needs_approval(call.arguments))
 
 
 async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApproval:

@@ -74,6 +74,7 @@ async def run_batch(run: Run) -> Outcome:
     for group in _groups(run, waiting):
         await batch.run_group([call for call in group if call.pending is None] if deferred else group)
         if group is not waiting or deferred:
+            run.check()
             waiting = _open(ledger)
             if waiting and not batch.steered:
                 batch.steered = await _steering_waits(run)
@@ -186,7 +187,6 @@ class _Batch:
 
     async def run_group(self, group: Sequence[Call]) -> None:
         """Run calls concurrently and wait until each is settled."""
-        self.run.check()
         ready: list[Call] = []
         for call in group:
             if self._prepare(call):
@@ -199,7 +199,7 @@ class _Batch:
         self._left = len(ready)
         self._done = self._loop.create_future()
         for call in ready:
-            call.settled = self._count_down
+            call.settled = self._finish_if_done
         for call in ready:
             if self.steered:  # by a call that an eager task factory has run already
                 self._ledger.settle(call, failure(STEERED))
@@ -235,7 +235,7 @@ class _Batch:
         """Announce a call and let it run, within its time."""
         tool, run = call.tool, self.run
         assert tool is not None
-        call.context = CallContext(self._ledger, call, run.setup.config.state, run.setup.deps)
+        call.context = CallContext(self._ledger, call, run.setup.config.state, run.setup.deps, self._loop)
         timeout = tool.timeout if tool.timeout is not None else run.setup.config.tool_timeout
         if timeout is not None:
             why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
@@ -257,7 +257,7 @@ class _Batch:
             try:
                 value = await tool.body(call.call.id, call.prepared, context)
                 result = as_result(value)
-                if isinstance(value, Transfer) and call.result is None:
+                if type(value) is not str and isinstance(value, Transfer) and call.result is None:
                     self.transfer = value
             except (KeyboardInterrupt, GeneratorExit):
                 raise
@@ -313,14 +313,13 @@ class _Batch:
         else:
             self._ledger.settle(call, failure(why))
 
-    def _count_down(self) -> None:
-        self._left -= 1
-        if not self._left:
-            self._finish_if_done()
-
-    def _finish_if_done(self) -> None:
-        if not self._left and not self._asking and not self._done.done() and not self._loop.is_closed():
-            self._done.set_result(None)
+    def _finish_if_done(self, settled: int = 0) -> None:
+        self._left -= settled
+        if not self._left and not self._asking:
+            try:  # noqa: SIM105 (`suppress` would cost more than the rest)
+                self._done.set_result(None)
+            except (asyncio.InvalidStateError, RuntimeError):
+                pass  # the batch was cancelled, or its event loop is closed
 
 
 async def _steering_waits(run: Run) -> bool:

@@ -234,7 +234,7 @@ class Ledger:
             call.timer.cancel()
         if call.settled is not None:
             # The run is woken before the reader of its events, so one wake-up of the reader serves both.
-            call.settled()
+            call.settled(1)
         if self.recorder is not None:
             self.recorder.note(call)
         if call.observed is not None:
@@ -309,7 +309,7 @@ class Ledger:
 
     def _take_reply(self, message: AssistantMessage, tools: Sequence[Tool]) -> None:
         calls = message.tool_calls
-        if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
+        if calls[1:] and len({call.id for call in calls}) < len(calls):
             message = _with_unique_ids(message)
             calls = message.tool_calls
         self.turn.reply = message

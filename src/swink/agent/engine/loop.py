@@ -68,7 +68,8 @@ async def _begin_turn(run: Run) -> End | None:
         ledger.enter_pending()
         run.check()
     overflow, run.overflow = run.overflow, False
-    await _set_up(run)
+    await run.setup.take(ledger.history)
+    ledger.attempt.model = run.setup.routes[0][0]
     messages = await transform_context(run, overflow)
     run.check()
     if run.slots.pre_turn:
@@ -85,18 +86,10 @@ async def _begin_turn(run: Run) -> End | None:
 
 async def _take_up_turn(run: Run) -> None:
     """Go on with the turn that was left open, in this process or another: its tools, without asking again."""
-    await _set_up(run)
+    await run.setup.take(run.ledger.history)
+    run.ledger.attempt.model = run.setup.routes[0][0]
+    run.check()
     run.ledger.reopen_turn(run.setup.tools)
-
-
-async def _set_up(run: Run) -> None:
-    """Take what the turn works with."""
-    setup, ledger = run.setup, run.ledger
-    is_complete = setup.take_settings()
-    ledger.attempt.model = setup.routes[0][0]
-    if not is_complete:
-        await setup.ask(ledger.history)
-        run.check()
 
 
 async def _finish_turn(run: Run) -> TurnEndReason | End:

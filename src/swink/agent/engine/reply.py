@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from copy import copy
+from types import AsyncGeneratorType
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -37,7 +38,7 @@ from swink.stream import (
     Timeout,
     observer,
 )
-from swink.system.aio import resolve
+from swink.system.aio import close, resolve
 
 E = TypeVar("E", bound=Exception)
 _LIMITS = Timeout()
@@ -130,6 +131,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
             limits = given if isinstance(given, Timeout) else Timeout(idle=given, first=given)
         watch.begin(assembly, limits)
         stream = stream_fn(model, context, options)
+        is_read = False
         try:
             async for event in stream:
                 if assembly.feed(event):
@@ -137,9 +139,11 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
                     ledger.emit(MessageUpdate(delta))
                 elif type(event) is PromptProgress:
                     ledger.emit(CustomEvent(PROMPT_PROGRESS, {"done": event.done, "total": event.total}))
+            is_read = True
         finally:
-            if (aclose := getattr(stream, "aclose", None)) is not None:
-                await aclose()
+            # A generator that came to its end is closed.
+            if not (is_read and type(stream) is AsyncGeneratorType):
+                await close(stream)
     except (asyncio.CancelledError, TimeoutError) as error:
         waited = watch.end()
         if isinstance(error, asyncio.CancelledError) and not waited:
@@ -165,15 +169,18 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
 def _taken(run: Run, context: LlmContext, end: Done | Error | None) -> AgentError | None:
     """Commit the reply that ended so; the error if it did not end well."""
     ledger, model = run.ledger, run.ledger.attempt.model
-    if end is None:
-        return NetworkError("the stream ended without a terminal event", model=str(model))
-    if isinstance(end, Error):
-        failed = error_for(end.kind, end.message, model=str(model), retry_after=end.retry_after)
-        failed.__cause__ = end.cause
-        return failed
-    if end.stop_reason == "error" or end.stop_reason == "aborted":
-        text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
-        return StreamError(text, model=str(model))
+    match end:
+        case None:
+            return NetworkError("the stream ended without a terminal event", model=str(model))
+        case Error(message, kind, retry_after):
+            failed = error_for(kind, message, model=str(model), retry_after=retry_after)
+            failed.__cause__ = end.cause
+            return failed
+        case Done("error" | "aborted"):
+            text = f"stream protocol: done({end.stop_reason}); a failed stream ends with an error event"
+            return StreamError(text, model=str(model))
+        case Done():
+            pass
     run.setup.config.ratio.learn(model, context, end.usage)
     ledger.commit_reply(run.setup.tools, end.stop_reason)
     return None

@@ -52,7 +52,9 @@ def llm_messages(config: AgentLoopConfig, messages: Sequence[Any]) -> Sequence[L
         if len(converted) < len(messages) or not all(map(is_, converted, messages)):
             converted = with_pairs(converted, "convert_to_llm", config.warned)
     elif type(messages) is Snapshot:
-        converted = messages.plain if messages.has_custom else messages
+        if not messages.has_custom and type(messages.last) is not AssistantMessage:
+            return converted
+        converted = messages.plain
     else:
         converted = [message for message in messages if message.role != "custom"]
     whole = end = len(converted)

@@ -5,7 +5,7 @@ from copy import copy
 from typing import Any
 
 from swink.agent.config import AgentContext, AgentLoopConfig, PromptContext, SystemPrompt
-from swink.agent.context.windows import in_order
+from swink.agent.context.windows import Fit, TransformFn, fitter, in_order
 from swink.errors import InvalidInput
 from swink.messages.codec import copy_state
 from swink.messages.history import History
@@ -44,45 +44,41 @@ class TurnSetup:
         self._context = context
         self._offers: Sequence[Any] | None = None
         self._prompt: SystemPrompt | None = None
-        self.config = copy(config)
+        self.config: AgentLoopConfig = copy(config)
         self.routes = config.routes()
-        self.transformers = in_order(config.transform_context)
+        self.transformers = _transformers(config)
         self.deps = config.deps if deps is None else deps
-        self.own_tools = self.tools = tuple(tools)
+        self.own_tools = tuple(tools)
         """Those of this run alone."""
+        self.tools: tuple[Tool, ...] = self.own_tools
         self.tool_choice = tool_choice
         self.system_prompt = ""
 
-    def take_settings(self) -> bool:
-        """Take what is there; False if tools or prompt have to be asked for besides."""
-        context, before = self._context, self.config
+    async def take(self, history: History) -> None:
+        """Take what is there now; a source of tools is asked at every turn, a prompt function once a run."""
+        before, prompt, offers = self.config, self._context.system_prompt, self._context.tools
         if self._given.version != before.version:
             config = self.config = copy(self._given)
-            self.transformers = in_order(config.transform_context)
+            self.transformers = _transformers(config)
             if (
                 config.model is not before.model
                 or config.stream_fn is not before.stream_fn
                 or config.fallbacks is not before.fallbacks
             ):
                 self.routes = config.routes()
-        return context.tools is self._offers and context.system_prompt is self._prompt
-
-    async def ask(self, history: History) -> None:
-        """Take tools and prompt; a source of tools is asked at every turn, a prompt function once a run."""
-        prompt, offers = self._context.system_prompt, self._context.tools
         if offers is not self._offers:
             await self._take_tools(offers)
         if prompt is not self._prompt:
             await self._write_prompt(prompt, history)
 
     async def _take_tools(self, offers: Sequence[Any]) -> None:
-        given = as_offers(offers)
-        tools = [offer for offer in given if isinstance(offer, Tool)]
-        if len(tools) < len(given):
-            self.tools = await offered_tools(given, self.own_tools, self.config.warned)
-        else:
-            self.tools = (*tools, *self.own_tools)
-            self._offers = offers if isinstance(offers, tuple) else None  # a list may be changed in place
+        given: Any = as_offers(offers)
+        for offer in given:
+            if type(offer) is not Tool:
+                self.tools = await offered_tools(given, self.own_tools, self.config.warned)
+                return
+        self.tools = (*given, *self.own_tools)
+        self._offers = offers if type(offers) is tuple else None  # a list may be changed in place
 
     async def _write_prompt(self, prompt: SystemPrompt, history: History) -> None:
         self._prompt = prompt
@@ -94,3 +90,8 @@ class TurnSetup:
         if not isinstance(written, str):
             raise InvalidInput(f"system_prompt() returned {type(written).__name__}; it returns a str")
         self.system_prompt = written
+
+
+def _transformers(config: AgentLoopConfig) -> Sequence[tuple[TransformFn, Fit]]:
+    """The transformers, and how each is asked."""
+    return [(function, fitter(function)) for function in in_order(config.transform_context)]

@@ -88,7 +88,8 @@ class Call:
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
         self.context: CallContext | None = None
-        self.settled: Callable[[], None] | None = None
+        self.settled: Callable[[int], None] | None = None
+        """Tells how many calls more have their results."""
         self.asked: PendingApproval | None = None
         """The question that was open when the turn was left open."""
         self.pending: PendingApproval | None = None
@@ -117,8 +118,10 @@ class CallContext(ToolContext):
 
     __slots__ = ("_books", "_runs")
 
-    def __init__(self, books: Books, call: Call, state: dict[str, Any], deps: Any) -> None:
-        ToolContext.__init__(self, call.call.id, call.call.name, state, deps=deps)
+    def __init__(
+        self, books: Books, call: Call, state: dict[str, Any], deps: Any, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        ToolContext.__init__(self, call.call.id, call.call.name, state, deps=deps, loop=loop)
         self._books: Books | None = books
         self._runs: tuple[Books, ...] = ()
 
