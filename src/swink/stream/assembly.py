@@ -54,7 +54,7 @@ _MOST = 10**15
 class _Block:
     """One block under assembly: `takes` is the delta type it accepts, `text` its text once it is closed."""
 
-    __slots__ = ("append", "end", "id", "name", "parts", "takes", "text", "whole")
+    __slots__ = ("end", "id", "name", "parts", "takes", "text", "whole")
 
     def __init__(
         self,
@@ -66,7 +66,6 @@ class _Block:
         self.takes = takes
         self.whole = whole
         self.parts: list[str] = []
-        self.append = self.parts.append
         self.id = id
         self.name = name
         self.end: TextEnd | ThinkingEnd | ToolCallEnd | None = None
@@ -127,13 +126,10 @@ class Assembly:
         kind: Any = type(event)
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
-            try:
-                block = self._open[delta.index]
-            except KeyError:
-                raise self._misplaced(delta) from None
-            if block.takes is not kind:
+            block = self._open.get(delta.index)
+            if block is None or block.takes is not kind:
                 raise self._misplaced(delta)
-            block.append(delta.text if kind is not ToolCallDelta else delta.json)
+            block.parts.append(delta.text if kind is not ToolCallDelta else delta.json)
             return True
         if self.terminal is not None:
             raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")

@@ -84,7 +84,7 @@ class PrefixGuard:
     def __init__(self) -> None:
         self._last: tuple[ModelSpec, LlmContext] | None = None
         self._expected = False
-        self._told: set[tuple[str, int | str]] = set()
+        self._told: tuple[tuple[str, int | str], ...] = ()
         self._windows: dict[int, History] = {}
 
     def has_told(self, position: int, window: History) -> bool:
@@ -124,7 +124,7 @@ class PrefixGuard:
         cause = broken.part, broken.at if broken.part == "tools" else ""
         if cause in self._told:
             return None
-        self._told.add(cause)
+        self._told += (cause,)
         return broken
 
 
