@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypedDict, reveal_type
 import msgspec
 import pydantic
 
-from swink import Agent, AgentResult, ToolContext, tool
+from swink import Agent, AgentResult, Policy, ToolContext, tool
 from swink.agent.config import PromptContext
 from swink.agent.policy import PolicyContext
 
@@ -104,10 +104,10 @@ async def streams() -> None:
 
 
 async def copies() -> None:
-    reveal_type(agent.copy(model="test:b"))  # Agent
+    reveal_type(agent.copy(model="test:b"))  # Agent[Db, None]
     async with Agent("test:m") as own:
-        reveal_type(own)  # Agent
-    reveal_type(Agent.restore({}))  # Agent
+        reveal_type(own)  # Agent[None, None]
+    reveal_type(Agent.restore({}))  # Agent[Any, Any]
 
 
 @tool
@@ -124,8 +124,84 @@ def plain(ctx: ToolContext) -> str:
     return ""
 
 
-reveal_type(look)  # Tool
-reveal_type(plain)  # Tool
+@tool(timeout=5)
+async def look_first(ctx: ToolContext[Db], key: str, times: int = 1) -> str:
+    return key
+
+
+@tool
+async def add(one: int, other: int) -> int:
+    return one + other
+
+
+@tool
+def anything(value: Any) -> str:
+    return str(value)
+
+
+async def bare(key: str) -> str:
+    return key
+
+
+class Methods:
+    def method(self, key: str) -> str:
+        return key
+
+
+class Fake(Db):
+    pass
+
+
+class Guard(Policy[Db]):
+    def pre_turn(self, ctx: PolicyContext[Db]) -> None:
+        reveal_type(ctx.deps)  # Db
+
+
+class Plain(Policy):
+    def pre_turn(self, ctx: PolicyContext) -> None:
+        reveal_type(ctx.deps)  # Any
+
+
+class Shaped:
+    name = "shaped"
+    description = "Looks."
+    parameters_schema: dict[str, Any] = {"type": "object"}
+
+    async def execute(self, call_id: str, arguments: dict[str, Any], ctx: ToolContext[Db]) -> str:
+        return ""
+
+
+def from_deps(context: PromptContext[Db]) -> str:
+    reveal_type(context.deps)  # Db
+    return ""
+
+
+reveal_type(look)  # Tool[Db]
+reveal_type(look_first)  # Tool[Db]
+reveal_type(plain)  # Tool[Any]
+reveal_type(add)  # Tool[Any]
+reveal_type(anything)  # Tool[Any]
+tools = [look, look_first, plain, add, anything, bare, Methods().method, Shaped()]
+reveal_type(Agent("test:m"))  # Agent[None, None]
+reveal_type(Agent("test:m", deps=Db()))  # Agent[Db, None]
+reveal_type(Agent("test:m", deps=Db(), tools=tools, policies=[Guard(), Plain()]))  # Agent[Db, None]
+reveal_type(Agent("test:m", deps=Fake(), tools=[look], system_prompt=from_deps))  # Agent[Fake, None]
+reveal_type(Agent("test:m", deps_type=Db, tools=[look]))  # Agent[Db, None]
+reveal_type(Agent("test:m", tools=[plain, add, bare]))  # Agent[None, None]
+reveal_type(Agent("test:m", output=City))  # Agent[None, City]
+reveal_type(Agent("test:m", output=list[City], deps=Db()))  # Agent[Db, list[City]]
+reveal_type(Agent("test:m", output=schema))  # Agent[None, Any]
+reveal_type(Agent("test:m", output=schema, deps=Db()))  # Agent[Db, Any]
+
+
+async def outputs_of_the_agent() -> None:
+    cities = Agent("test:m", output=City, name="cities", thinking_level="low")
+    reveal_type((await cities.run("x")).output)  # City
+    reveal_type((await cities.run("x", output=int)).output)  # int
+    reveal_type(cities.run_sync("x").output)  # City
+    async with cities.stream("x") as run:
+        reveal_type((await run.result()).output)  # City
+    reveal_type((await Agent("test:m", deps_type=Db).run("x", deps=Fake())).output)  # None
 
 
 def validated(city: City) -> City | None:
@@ -160,7 +236,7 @@ MISTAKES = """
 import dataclasses
 
 from swink import Agent, ApprovalRequest, Approved, Image, Inject, Policy, Replace, Rewrite, Skip
-from swink import Stop, StreamOptions, Text, ToolCall, ToolContext
+from swink import PromptContext, Stop, StreamOptions, Text, ToolCall, ToolContext, tool
 from swink.agent.policy import PolicyContext, Turn
 
 
@@ -257,6 +333,44 @@ async def wrong_streams() -> None:
 
 def reads(ctx: ToolContext[Db]) -> None:
     ctx.deps.fetch()  # wrong
+
+
+class Other:
+    pass
+
+
+class Guard(Policy[Db]):
+    def pre_turn(self, ctx: PolicyContext[Db]) -> None:
+        ctx.deps.fetch()  # wrong
+
+
+@tool
+async def look(key: str, ctx: ToolContext[Db]) -> str:
+    return key
+
+
+@tool(timeout=5)
+async def look_first(ctx: ToolContext[Db], key: str) -> str:
+    return key
+
+
+def written(context: PromptContext[Db]) -> str:
+    return context.deps.fetch()  # wrong
+
+
+Agent("test:m", tools=[look])  # wrong
+Agent("test:m", tools=[look_first])  # wrong
+Agent("test:m", policies=[Guard()])  # wrong
+Agent("test:m", system_prompt=written)  # wrong
+Agent("test:m", deps=Other(), tools=[look])  # wrong
+Agent("test:m", deps=Other(), policies=[Guard()])  # wrong
+Agent("test:m", deps=Other(), system_prompt=written)  # wrong
+Agent("test:m", deps_type=Other, tools=[look])  # wrong
+Agent("test:m", thinking_level="very")  # wrong
+Agent("test:m", name=5)  # wrong
+agent.run_sync("x", deps=Db())  # wrong
+Agent("test:m", deps_type=Db).run_sync("x", deps=Other())  # wrong
+Agent("test:m", output=City).run_sync("x").output.nmae  # wrong
 """
 
 PROGRAM = '''

@@ -12,6 +12,7 @@ AgentError
 │   ├── StreamError                anything else a stream function did wrong
 │   └── CacheMiss                  a replay was asked for something it did not record
 ├── StructuredOutputFailed         no valid output within the allowed attempts
+├── RunStopped                     a limit or a policy ended the run before its answer
 ├── Aborted                        the run was aborted
 ├── HookFailed                     a hook of the application raised
 │   └── NotSaved                   a session did not save in time; also a TimeoutError
@@ -33,7 +34,7 @@ AgentError
 """
 
 import re
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 ErrorKind = Literal[
     "context_window_exceeded",
@@ -45,6 +46,7 @@ ErrorKind = Literal[
     "stream",
     "cache_miss",
     "structured_output_failed",
+    "stopped",
     "aborted",
     "hook",
     "misuse",
@@ -152,6 +154,20 @@ class StructuredOutputFailed(AgentError):
 
     def __str__(self) -> str:
         return f"no valid output after {self.attempts} attempts; the last problem: {self.last_error}"
+
+
+class RunStopped(AgentError):
+    """A limit or a policy ended the run before its answer; `result` is what there is of it."""
+
+    kind = "stopped"
+
+    def __init__(self, reason: str, result: Any = None) -> None:
+        super().__init__(reason, result)
+        self.reason = reason
+        self.result = result
+
+    def __str__(self) -> str:
+        return f"the run was stopped before its answer: {self.reason}"
 
 
 class Aborted(AgentError):

@@ -18,6 +18,7 @@ from swink import (
     ModelError,
     NetworkError,
     Policy,
+    RunStopped,
     Stop,
     StructuredOutputFailed,
     Text,
@@ -28,6 +29,7 @@ from swink import (
     tool,
 )
 from swink.agent.structured import NAME
+from swink.events import ToolExecutionStart
 from swink.testing import Pause, ScriptedModel, history_problems
 
 
@@ -53,14 +55,31 @@ def agent_on(*script: Any, **options: Any) -> Agent:
 
 
 class StopAt(Policy):
-    def __init__(self, slot: str) -> None:
+    def __init__(self, slot: str, error: AgentError | None = None, *, expected: bool = False) -> None:
         self.slot = slot
+        self.stop = Stop("enough", error, expected)
 
     def pre_turn(self, ctx: Any) -> Any:
-        return Stop("enough") if self.slot == "pre_turn" else None
+        return self.stop if self.slot == "pre_turn" else None
+
+    def pre_dispatch(self, ctx: Any, call: Any) -> Any:
+        return self.stop if self.slot == "pre_dispatch" else None
 
     def post_turn(self, ctx: Any, turn: Any) -> Any:
-        return Stop("enough") if self.slot == "post_turn" else None
+        return self.stop if self.slot == "post_turn" else None
+
+    def post_loop(self, ctx: Any) -> Any:
+        return self.stop if self.slot == "post_loop" else None
+
+
+@tool
+def look() -> str:
+    """Look around."""
+    return "nothing"
+
+
+def call(name: str) -> list[Any]:
+    return [ToolCall("1", name, {})]
 
 
 # There is no output
@@ -124,9 +143,12 @@ async def test_the_output_after_a_deadline_says_so():
 async def test_the_output_of_a_run_that_a_policy_stopped_names_the_reason(slot: str):
     result = await agent_on("words", "more").run("q", output=City, policies=[StopAt(slot)])
     assert result.stop_reason == "stop"
-    assert result.raise_for_error() is result, "stopping is no failure"
-    with pytest.raises(StructuredOutputFailed, match="enough"):
+    with pytest.raises(RunStopped, match="enough") as raised:
         result.output  # noqa: B018
+    assert raised.value.reason == "enough"
+    assert raised.value.result is result
+    with pytest.raises(RunStopped, match="enough"):
+        result.raise_for_error()
 
 
 async def test_the_output_is_there_although_a_policy_stopped_the_turn_that_gave_it():
@@ -169,6 +191,58 @@ async def test_an_output_that_is_none_is_an_output():
     result = await agent_on(give({"value": None})).run("q", output=City | None)
     assert result.output is None
     assert result.raise_for_error() is result
+
+
+@pytest.mark.parametrize("slot", ["pre_turn", "pre_dispatch"])
+async def test_a_run_that_a_policy_stopped_before_its_answer_raises_and_is_logged_once(
+    slot: str, caplog: pytest.LogCaptureFixture
+):
+    result = await agent_on(call("look"), "words", name="scout", tools=[look], policies=[StopAt(slot)]).run(
+        "q"
+    )
+    with pytest.raises(RunStopped, match="stopped before its answer: enough"):
+        result.raise_for_error()
+    assert result.stop_reason != "error"
+    (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "scout was stopped before its answer: enough" in record.getMessage()
+
+
+@pytest.mark.parametrize("slot", ["post_turn", "post_loop"])
+async def test_a_policy_that_stops_after_the_answer_takes_nothing_away(
+    slot: str, caplog: pytest.LogCaptureFixture
+):
+    result = await agent_on("words", "more", policies=[StopAt(slot)]).run("q")
+    assert result.raise_for_error().text == "words"
+    assert result.reason == "enough"
+    assert not caplog.records
+
+
+async def test_an_ending_that_is_expected_is_none_to_raise(caplog: pytest.LogCaptureFixture):
+    result = await agent_on("words", policies=[StopAt("pre_turn", expected=True)]).run("q")
+    assert result.raise_for_error() is result
+    assert not caplog.records
+
+
+async def test_a_run_that_was_paused_deferred_or_closed_is_not_stopped():
+    agent = agent_on(call("look"), "words", tools=[look])
+    async with agent.stream("q") as run:
+        async for event in run:
+            if isinstance(event, ToolExecutionStart):
+                agent.pause()
+        result = await run.result()
+    assert result.reason == "paused"
+    assert result.raise_for_error() is result
+
+
+async def test_a_stopped_run_that_its_policy_calls_an_error_raises_that():
+    result = await agent_on("words", policies=[StopAt("pre_turn", NetworkError("down"))]).run("q")
+    with pytest.raises(NetworkError, match="down"):
+        result.raise_for_error()
+
+
+def test_a_stop_can_be_copied_and_sent_on():
+    error = RunStopped("enough", AgentResult((), "stop", stopped=True))
+    assert pickle.loads(pickle.dumps(error)).reason == "enough"
 
 
 async def test_a_good_result_is_given_back_for_one_line():

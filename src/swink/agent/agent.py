@@ -1,35 +1,34 @@
 """Agent: the stateful face of the loop. It keeps history, queues and settings; the loop does the work."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any, Self, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from typing_extensions import TypeForm, TypeVar
 
+from swink.agent.agentoptions import AgentOptions, DepsT, OutputT
 from swink.agent.checkpoint import SavedAgent
 from swink.agent.config import (
     AgentContext,
     AgentLoopConfig,
-    AgentResult,
     ApprovalMode,
     Model,
     PlainSession,
     QueueMode,
-    RunOptions,
     SystemPrompt,
     ToolExecution,
     as_state,
 )
 from swink.agent.context.compaction import Transform
-from swink.agent.eventstream import Buffer, EventStream, Subscribers, Subscription
+from swink.agent.eventstream import Subscribers, Subscription
 from swink.agent.policy import Approve, Policy
 from swink.agent.queues import Queues, checked_mode
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
-from swink.agent.running import Paused, Running, result_of
+from swink.agent.running import Paused, Running
 from swink.agent.state import AgentState, model_of, prompt_of, saved_in
-from swink.errors import InvalidInput, SyncInAsyncContext
+from swink.agent.typedagent import TypedAgent
+from swink.errors import InvalidInput
 from swink.events import AgentEvent, CompactionReport
 from swink.messages import AssistantMessage, Input, LlmMessage, Message, ModelSpec, ThinkingLevel, as_messages
 from swink.messages.checks import check_list
@@ -37,25 +36,82 @@ from swink.messages.history import History, Snapshot
 from swink.messages.providertools import HostedTool
 from swink.messages.records import PendingApproval, pending_of
 from swink.stream import StreamFn, StreamOptions
-from swink.system.aio import running_loop
-from swink.system.threads import run_to_end
 from swink.tools import Tool, ToolSource, as_offers
 
 T = TypeVar("T", default=None)
+D = TypeVar("D")
+Schema = Mapping[str, Any]
 
 
-class Agent:
-    """A model, its tools and one conversation; one run at a time. Other methods may be called any time."""
+class Agent(TypedAgent[DepsT, OutputT]):
+    """A model, its tools and one conversation; one run at a time. Other methods may be called any time.
 
-    # Without a dict: an assignment that would change nothing (agent.policies = …) is an AttributeError.
-    __slots__ = ("__weakref__", "_config", "_queues", "_running", "_state", "_subscribers")
+    `Agent(model, deps=Db())` is an `Agent[Db]`, whose tools, prompt and policies may use a `Db`; where each
+    run gets its own, `deps_type=Db` declares that. With `output=City` every run gives a `City`.
+    """
 
+    __slots__ = ("_config", "_queues", "_state")
+
+    @overload
+    def __init__(
+        self: "Agent[None, None]", model: Model | None = None, **options: Unpack[AgentOptions[None]]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Agent[None, T]",
+        model: Model | None = None,
+        *,
+        output: TypeForm[T],
+        **options: Unpack[AgentOptions[None]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Agent[None, Any]",
+        model: Model | None = None,
+        *,
+        output: Schema,
+        **options: Unpack[AgentOptions[None]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Agent[D, T]",
+        model: Model | None = None,
+        *,
+        deps: D,
+        deps_type: type[D] | None = None,
+        output: TypeForm[T] | None = None,
+        **options: Unpack[AgentOptions[D]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Agent[D, T]",
+        model: Model | None = None,
+        *,
+        deps_type: type[D],
+        output: TypeForm[T] | None = None,
+        **options: Unpack[AgentOptions[D]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Agent[D, Any]",
+        model: Model | None = None,
+        *,
+        deps: D,
+        deps_type: type[D] | None = None,
+        output: Schema,
+        **options: Unpack[AgentOptions[D]],
+    ) -> None: ...
     def __init__(
         self,
         model: Model | None = None,
         *,
+        name: str | None = None,
         system_prompt: SystemPrompt | UnsetType = UNSET,
-        tools: Sequence[Any] = (),
+        tools: Any = (),
+        deps: Any = None,
+        deps_type: Any = None,
+        output: Any = None,
+        thinking_level: ThinkingLevel | None = None,
         messages: Sequence[Message] = (),
         stream_fn: StreamFn | None = None,
         options: StreamOptions = StreamOptions(),
@@ -74,13 +130,12 @@ class Agent:
         hosted: Sequence[HostedTool] = (),
         session: PlainSession | None = None,
         state: dict[str, Any] | None = None,
-        deps: Any = None,
     ) -> None:
         saved = saved_in(session)
         self._queues = Queues(steering_mode, follow_up_mode)
         context = AgentContext(prompt_of(system_prompt, saved), (), as_offers(tools))
         self._config = AgentLoopConfig(
-            model=model_of(model, saved),
+            model=model_of(model, saved, thinking_level),
             stream_fn=stream_fn,
             options=options,
             retry=retry,
@@ -99,74 +154,13 @@ class Agent:
             hosted=hosted,
             state=as_state({} if session is None else session.state, state),
             deps=deps,
+            deps_type=deps_type,
+            name=name,
+            output=output,
         )
         self._state = AgentState(self._config, context, self._queues, messages, session)
         self._running = Running(self._state)
         self._subscribers = Subscribers()
-
-    @overload
-    async def run(
-        self,
-        input: Input | None = None,
-        *,
-        output: TypeForm[T] | None = None,
-        **options: Unpack[RunOptions[T]],
-    ) -> AgentResult[T]: ...
-    @overload
-    async def run(
-        self, input: Input | None = None, *, output: Mapping[str, Any], **options: Unpack[RunOptions[Any]]
-    ) -> AgentResult[Any]: ...
-    async def run(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
-        """Run to the end and return the result; without input, continue from the context.
-
-        `output` is the type of the answer (or a JSON Schema); `validate(value)` may change it, or raise
-        `ToolError` to have the model try again, at most `max_output_retries` times. `deadline` bounds the
-        whole run, in seconds. `deps` and `policies` are for this run: other dependencies, more policies.
-        `approvals` answers the calls in `pending`, by their ids, and goes on with them.
-        """
-        request, prompts = self._running.request(input, options)
-        run = self._running.begin(request, prompts, Buffer(self._subscribers, closed=True))
-        await run.life.wait()
-        if run.life.failure is not None:
-            raise run.life.failure
-        return result_of(request, run)
-
-    @overload
-    def run_sync(
-        self,
-        input: Input | None = None,
-        *,
-        output: TypeForm[T] | None = None,
-        **options: Unpack[RunOptions[T]],
-    ) -> AgentResult[T]: ...
-    @overload
-    def run_sync(
-        self, input: Input | None = None, *, output: Mapping[str, Any], **options: Unpack[RunOptions[Any]]
-    ) -> AgentResult[Any]: ...
-    def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
-        """`run` for code without an event loop."""
-        if running_loop() is not None:
-            raise SyncInAsyncContext
-        return run_to_end(self.run(input, **options))
-
-    @overload
-    def stream(
-        self,
-        input: Input | None = None,
-        *,
-        output: TypeForm[T] | None = None,
-        **options: Unpack[RunOptions[T]],
-    ) -> EventStream[T]: ...
-    @overload
-    def stream(
-        self, input: Input | None = None, *, output: Mapping[str, Any], **options: Unpack[RunOptions[Any]]
-    ) -> EventStream[Any]: ...
-    def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
-        """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
-        request, prompts = self._running.request(input, options)
-        begin, result = partial(self._running.begin, request, prompts), partial(result_of, request)
-        growing = None if request.structured is None else request.structured.grow
-        return EventStream(begin, self._subscribers, result, growing=growing)
 
     def steer(self, message: Input) -> None:
         """Say something while the agent works: running tools are cut short, and the next turn gets it."""
@@ -260,7 +254,7 @@ class Agent:
         await self.wait_for_idle()
         await self._running.save()
 
-    async def __aenter__(self) -> "Agent":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -272,7 +266,7 @@ class Agent:
         self._state.reset()
         self.clear_queues()
 
-    def copy(self, **changes: Any) -> "Agent":
+    def copy(self, **changes: Any) -> "Agent[DepsT, OutputT]":
         """Another agent like this one, with some of the constructor's keywords changed.
 
         History, queues, state and a turn that was left open are copied, a session is not; `reset` goes back
@@ -281,7 +275,7 @@ class Agent:
         keywords = {"model", *(Agent.__init__.__kwdefaults__ or ())}
         if unknown := changes.keys() - keywords:
             raise InvalidInput(f"copy() takes the keywords of Agent(...); {unknown.pop()!r} is none of them")
-        made = Agent(**{**self._state.options(keywords, self.messages), **changes})
+        made: Any = Agent(**{**self._state.options(keywords, self.messages), **changes})
         made._state.take_after(self._state, self._running.taken, set(changes))
         return made
 
@@ -312,6 +306,16 @@ class Agent:
     def clear_messages(self) -> None:
         """Empty the history; during a run, from its next turn on."""
         self._running.replace_history(History())
+
+    @property
+    def name(self) -> str | None:
+        """What people call the agent: in logs, spans and the events of teams."""
+        return self._config.name
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f", name={self.name!r}"
+        count = len(self.messages)
+        return f"<Agent {str(self.model)!r}{name}, {count} message{'' if count == 1 else 's'}>"
 
     @property
     def model(self) -> ModelSpec:
@@ -383,13 +387,13 @@ class Agent:
         stream_fn: StreamFn | None = None,
         tools: Sequence[Any] = (),
         **options: Any,
-    ) -> "Agent":
+    ) -> "Agent[Any, Any]":
         """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so.
 
         A `system_prompt` that is a function is code, and has to be given again.
         """
         saved = SavedAgent.from_data(data)
-        agent = cls(**{**saved.options(tools, stream_fn), **options})
+        agent: Agent[Any, Any] = cls(**{**saved.options(tools, stream_fn), **options})
         agent._queues.extend(saved.steering, saved.follow_up)
         agent._state.open = agent._state.open or saved.open
         return agent

@@ -1,7 +1,7 @@
 """Configuration of the loop, the context it works on, and the result it gives."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, TypedDict, cast, get_args
+from typing import Any, Generic, Literal, Protocol, cast, get_args
 
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import force_setattr, replace
@@ -10,17 +10,28 @@ from typing_extensions import TypeVar
 from swink.agent.context.compaction import Transform, as_transformers
 from swink.agent.context.prefixguard import PrefixGuard, TokenRatio
 from swink.agent.context.windows import SlidingWindow, in_order
-from swink.agent.policy import Answer, Approve, Policy
+from swink.agent.policy import Approve, Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.errors import (
     AgentError,
     AuthError,
     InvalidInput,
+    RunStopped,
     StructuredOutputFailed,
     error_for,
 )
 from swink.events import final_text
-from swink.messages import Cost, LlmMessage, Message, ModelSpec, Price, StopReason, ToolCall, Usage
+from swink.messages import (
+    AssistantMessage,
+    Cost,
+    LlmMessage,
+    Message,
+    ModelSpec,
+    Price,
+    StopReason,
+    ToolCall,
+    Usage,
+)
 from swink.messages.checks import check_hook, check_list, check_positive, check_type, check_word
 from swink.messages.jsondata import copy_data
 from swink.messages.providertools import HostedTool, check_hosted
@@ -28,7 +39,7 @@ from swink.messages.records import PendingApproval, Record
 from swink.models import catalog
 from swink.stream import StreamFn, StreamOptions, asked_through
 from swink.stream.urls import origin_of
-from swink.tools import Tool, ToolSource
+from swink.tools import DepsT, Tool, ToolSource
 
 T = TypeVar("T", default=Any)
 Model = str | ModelSpec
@@ -78,17 +89,6 @@ class Session(PlainSession, Protocol):
         ...
 
 
-class RunOptions(TypedDict, Generic[T], total=False):
-    """What one run may be given besides its input and the type of its output."""
-
-    validate: Validate[T] | None
-    max_output_retries: int
-    deadline: float | None
-    deps: Any
-    policies: Sequence[Policy]
-    approvals: Mapping[str, Answer] | None
-
-
 class KeyOwner(Struct, frozen=True):
     """Whom an API key was given for: a provider, at the address that its stream function names."""
 
@@ -110,10 +110,10 @@ class KeyOwner(Struct, frozen=True):
 _SAME_ACCOUNT = {"openai-responses": "openai", "azure-responses": "azure", "xai-responses": "xai"}
 
 
-class PromptContext(Struct, frozen=True):
+class PromptContext(Struct, Generic[DepsT], frozen=True):
     """What a function that writes the system prompt is given."""
 
-    deps: Any
+    deps: DepsT
     state: Mapping[str, Any]
     messages: Sequence[Message]
 
@@ -124,7 +124,7 @@ class PromptContext(Struct, frozen=True):
         return f"PromptContext(state={self.state!r}, messages={self.messages!r})"
 
 
-SystemPrompt = str | Callable[[PromptContext], str | Awaitable[str]]
+SystemPrompt = str | Callable[[PromptContext[DepsT]], str | Awaitable[str]]
 
 
 class AgentContext(Struct):
@@ -169,7 +169,13 @@ class AgentLoopConfig(Struct, kw_only=True):
     price: Callable[[ModelSpec], Price | None] | None = catalog.price_of
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     deps: Any = None
-    """The application's own objects, for tools (`ctx.deps`) and the system prompt; never saved or sent."""
+    """The application's own objects, for tools, policies and the system prompt; never saved or sent."""
+    deps_type: Any = None
+    """What they have to be; a run without them is refused."""
+    name: str | None = None
+    """What people call the agent: in logs, spans and events."""
+    output: Any = None
+    """The type of the answer of every run that names none."""
     save: Callable[[Sequence[Message]], Awaitable[None] | None] | None = None
     """Called with each turn's messages once they are final."""
     key_owner: KeyOwner | None = None
@@ -204,6 +210,8 @@ class AgentLoopConfig(Struct, kw_only=True):
             _check_retry(self.retry)
         if self.policies != ():
             check_policies(self.policies)
+        if self.name is not None:
+            check_type("name", self.name, str)
         if self.tool_timeout is not None:
             check_positive("tool_timeout", self.tool_timeout)
         if self.hosted != ():
@@ -324,6 +332,8 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
     """The output; UNSET if one was asked for and there is none."""
     pending: tuple[PendingApproval, ...] = ()
     """The calls that wait for an approval, if the run ended with `reason="approval"`."""
+    stopped: bool = False
+    """Whether a policy ended the run that did not expect to; `raise_for_error` asks for an answer then."""
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -350,10 +360,18 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
         return cast(T, self.value)
 
     def raise_for_error(self) -> "AgentResult[T]":
-        """The result itself, unless the run failed or was aborted: then its error is raised."""
+        """The result itself, unless the run failed, was aborted, or stopped before its answer."""
+        if self.stopped and (self.value is UNSET or not is_answered(self.messages)):
+            raise RunStopped(self.reason or "a policy stopped it", self)
         if self.stop_reason not in ("error", "aborted"):
             return self
         raise self.exception or error_for(self.error_kind, self.error or self.reason or self.stop_reason)
+
+
+def is_answered(messages: Sequence[Message]) -> bool:
+    """Whether the last word is a whole reply that calls no tool."""
+    last = messages[-1] if messages else None
+    return isinstance(last, AssistantMessage) and not last.failed and not last.tool_calls
 
 
 def check_session(session: PlainSession) -> None:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import NoneType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Generic, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -33,6 +33,7 @@ from swink.messages.records import OpenTurn
 from swink.messages.redact import describe_traceback
 from swink.stream import ToolSpec
 from swink.system.aio import raise_soon, resolve
+from swink.tools.toolcontext import DepsT, WantsT
 
 log = logging.getLogger("swink.policy")
 
@@ -42,6 +43,8 @@ class Stop(Struct, frozen=True):
 
     reason: str
     error: AgentError | None = None
+    expected: bool = False
+    """Whether ending here is part of the plan: then `raise_for_error` does not raise `RunStopped`."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "reason", _as_text(self.reason) or "stopped by a policy")
@@ -112,8 +115,8 @@ _VERDICTS: Mapping[str, tuple[type, ...]] = {
 }
 
 
-class PolicyContext(Struct, frozen=True):
-    """What a policy sees: values, never live state."""
+class PolicyContext(Struct, Generic[DepsT], frozen=True):
+    """What a policy sees: values, never live state; and the dependencies, as the program gave them."""
 
     turn: int
     model: ModelSpec
@@ -142,6 +145,14 @@ class PolicyContext(Struct, frozen=True):
     """Before a retry: what arrived of the failed request, and its cost, which is not in `usage` yet."""
     reported_cost: Cost | None = None
     """As `cost`, without the replies of which no provider said anything."""
+    deps: DepsT = cast(Any, None)
+    """What the agent, or this run of it, was given as dependencies."""
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "deps"]
+
+    def __repr__(self) -> str:
+        return f"PolicyContext({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
 
 class RunKey:
@@ -226,10 +237,11 @@ async def defer(request: ApprovalRequest) -> Deferred:
 _SLOTS = {slot.replace("_", ""): slot for slot in (*_VERDICTS, "pre_commit")}
 
 
-class Policy:
+class Policy(Generic[WantsT]):
     """Subclass and override what you need; every method may be sync or async, except `pre_commit`.
 
-    A policy that raises is logged and ignored, unless `fail_closed` is set: then the run stops.
+    A policy that raises is logged and ignored, unless `fail_closed` is set: then the run stops. One that is
+    a `Policy[Db]` has `ctx.deps: Db`.
     """
 
     fail_closed: bool = False
@@ -243,22 +255,24 @@ class Policy:
             if slot is not None and name != slot and not name.startswith("_"):
                 raise InvalidInput(f"{cls.__name__}.{name} would never be called; the slot is named {slot}")
 
-    def pre_turn(self, ctx: PolicyContext) -> TurnVerdict | Awaitable[TurnVerdict]:
+    def pre_turn(self, ctx: PolicyContext[WantsT]) -> TurnVerdict | Awaitable[TurnVerdict]:
         """Before a turn: None, Stop or Inject."""
 
-    def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict | Awaitable[CallVerdict]:
+    def pre_dispatch(
+        self, ctx: PolicyContext[WantsT], call: ToolCall
+    ) -> CallVerdict | Awaitable[CallVerdict]:
         """Before a call is approved and run: None, Stop, Skip, Rewrite or Inject."""
 
-    def pre_retry(self, ctx: PolicyContext) -> RetryVerdict | Awaitable[RetryVerdict]:
+    def pre_retry(self, ctx: PolicyContext[WantsT]) -> RetryVerdict | Awaitable[RetryVerdict]:
         """Before a failed request is sent again, to this model or another: None, or Stop to fail the turn."""
 
-    def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict | Awaitable[ReplyVerdict]:
+    def post_turn(self, ctx: PolicyContext[WantsT], turn: Turn) -> ReplyVerdict | Awaitable[ReplyVerdict]:
         """After a turn is committed: None, Stop, Inject, or Replace of its reply (tool calls unchanged)."""
 
-    def post_loop(self, ctx: PolicyContext) -> TurnVerdict | Awaitable[TurnVerdict]:
+    def post_loop(self, ctx: PolicyContext[WantsT]) -> TurnVerdict | Awaitable[TurnVerdict]:
         """When the agent would stop: None, Stop or Inject."""
 
-    def post_run(self, ctx: PolicyContext, ending: Ending) -> Awaitable[None] | None:
+    def post_run(self, ctx: PolicyContext[WantsT], ending: Ending) -> Awaitable[None] | None:
         """When the run has ended, however it did; nothing can be changed. Its caller waits."""
 
     def pre_commit(self, message: Message) -> KeepVerdict:

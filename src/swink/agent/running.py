@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from swink.agent.agentoptions import check_no_deps
 from swink.agent.config import AgentResult
 from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.loop import take_turns
@@ -62,6 +63,8 @@ class Running:
     ) -> tuple[RunRequest, tuple[Message, ...] | None]:
         """What is asked of a run, refused at once if it cannot start one; without prompts it continues."""
         config = self._state.config
+        if config.output is not None and options.get("output") is None:
+            options = {**options, "output": config.output}
         request = run_request(config.spec, self._state.context.tools, config.policies, **options)
         if self.is_running:
             raise AlreadyRunning
@@ -80,6 +83,8 @@ class Running:
             raise AlreadyRunning
         try:
             setup, policies = self._setup(request)
+            if setup.deps is None:
+                check_no_deps(state.config.deps_type, state.context)
             state.config.check_key(*setup.routes[0])
             left = state.open if prompts is None else None
             ledger = Ledger(state.config, state.history, buffer.push, policies, left)

@@ -13,7 +13,7 @@ from swink.agent.queues import Queues
 from swink.agent.session.sessiondiff import conversation_of
 from swink.agent.session.sessionrecorder import AgentSession
 from swink.errors import InvalidInput
-from swink.messages import Message, ModelSpec
+from swink.messages import Message, ModelSpec, ThinkingLevel
 from swink.messages.checks import check_list
 from swink.messages.codec import copy_state
 from swink.messages.history import History, Snapshot
@@ -145,8 +145,15 @@ def prompt_of(given: SystemPrompt | UnsetType, saved: Conversation | None) -> Sy
     return "" if saved is None else saved.system_prompt or ""
 
 
-def model_of(given: Model | None, saved: Conversation | None) -> ModelSpec:
-    """The model given, else that of the session; a name alone does not say how hard it thinks."""
+def model_of(
+    given: Model | None, saved: Conversation | None, thinking_level: ThinkingLevel | None = None
+) -> ModelSpec:
+    """The model given, else that of the session, and how hard it thinks: a name alone does not say."""
+    spec = _spec_of(given, saved)
+    return spec if thinking_level is None else replace(spec, thinking_level=thinking_level)
+
+
+def _spec_of(given: Model | None, saved: Conversation | None) -> ModelSpec:
     kept = None if saved is None else saved.model
     if given is None:
         if kept is None:

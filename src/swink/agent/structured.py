@@ -74,7 +74,7 @@ class StructuredOutput(Policy):
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Stop when the output is there or the attempts are used up; ask again when the model only talked."""
         if self.received:
-            return Stop(DONE)
+            return Stop(DONE, expected=True)
         if turn.reason == "steering_interrupt":
             return None
         self._cause, self._raised = self._raised, None
@@ -85,7 +85,7 @@ class StructuredOutput(Policy):
         elif not turn.message.tool_calls:
             problem = await self._read_text(turn.message)
             if self.received:
-                return Stop(DONE)
+                return Stop(DONE, expected=True)
             self.attempts += 1
             wrong = problem or "the model gave no output"
             self.last_error = f"{wrong}; it said: {turn.message.text[:500]!r}"
@@ -153,12 +153,15 @@ class StructuredOutput(Policy):
         """The result of a run with its output, or with the reason why there is none."""
         if not self.received or result.stop_reason in ("aborted", "error"):
             return replace(result, value=UNSET)
-        return replace(result, value=self.value, reason=None if result.reason == DONE else result.reason)
+        reason = None if result.reason == DONE else result.reason
+        return replace(result, value=self.value, reason=reason, stopped=False)
 
     def _check_validated(self, value: object) -> None:
         """Refuse what is no value of the output type, such as the True of a check that does not raise."""
         kind = dict if is_typeddict(self._hint) else self._hint
-        if value is not None and isinstance(kind, type) and not isinstance(value, kind):
+        if value is None or not isinstance(kind, type):
+            return
+        if not isinstance(value, kind) or (type(value) is bool and kind is int):
             given = type(value).__name__
             raise InvalidInput(
                 f"validate returned {given}; return the value, or None to keep it, or raise ToolError"

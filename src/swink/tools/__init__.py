@@ -14,7 +14,7 @@ from swink.tools.definition import (
     tool,
 )
 from swink.tools.schema import copy_json
-from swink.tools.toolcontext import DepsT, ToolContext
+from swink.tools.toolcontext import DepsT, ToolContext, WantsT
 from swink.tools.toolresult import (
     InvalidArguments,
     ToolError,
@@ -68,6 +68,7 @@ __all__ = [
     "ToolResult",
     "ToolSource",
     "Transfer",
+    "WantsT",
     "Workspace",
     "as_offers",
     "as_result",

@@ -6,19 +6,22 @@ import inspect
 import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, cast, overload
+from typing import Any, Concatenate, Generic, Literal, Protocol, cast, overload
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
+from typing_extensions import TypeVar
 
 from swink.errors import InvalidInput, InvalidTool
 from swink.messages.checks import check_list
 from swink.system.aio import resolve
 from swink.tools.schema import Shape, Signature, check_shape, copy_json, parse_docstring
-from swink.tools.toolcontext import ToolContext
+from swink.tools.toolcontext import ToolContext, WantsT
 from swink.tools.toolresult import InvalidArguments
 from swink.tools.workers import run_in_process, run_in_thread
+
+D = TypeVar("D", default=Any)
 
 FINAL_OUTPUT = "final_output"
 """The name of the tool that a run with `output=` adds."""
@@ -43,7 +46,7 @@ _OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
 """What a tool may say of itself besides its name and description, and what each must be."""
 
 
-class Tool(Struct, frozen=True, eq=False, kw_only=True):
+class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
     """A tool: its description for the model and the function behind it.
 
     `prepare` turns JSON arguments into what `run` takes, or raises `InvalidArguments` with every violation.
@@ -130,7 +133,7 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         # The child process of an isolated tool converts for itself; here only the checks are wanted.
         return copy_json(arguments) if self.isolation else converted
 
-    async def execute(self, call_id: str, arguments: Mapping[str, Any], ctx: ToolContext) -> Any:
+    async def execute(self, call_id: str, arguments: Mapping[str, Any], ctx: ToolContext[WantsT]) -> Any:
         """Validate the arguments and run the tool."""
         return await self.body(call_id, self.prepare(arguments), ctx)
 
@@ -162,8 +165,37 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         return f"Tool({self.name!r})"
 
 
+class ToolDecorator(Protocol):
+    """What `tool` is to a type checker: a function that takes a `ToolContext[Db]` becomes a `Tool[Db]`."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[ToolContext[D], ...], Any], /) -> Tool[D]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, ToolContext[D], ...], Any], /) -> Tool[D]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, Any, ToolContext[D], ...], Any], /) -> Tool[D]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Any, Any, Any, ToolContext[D], ...], Any], /
+    ) -> Tool[D]: ...
+    @overload
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[..., Any], /
+    ) -> Tool[Any]: ...
+
+
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[Concatenate[ToolContext[D], ...], Any], /) -> Tool[D]: ...
+@overload
+def tool(function: Callable[Concatenate[Any, ToolContext[D], ...], Any], /) -> Tool[D]: ...
+@overload
+def tool(function: Callable[Concatenate[Any, Any, ToolContext[D], ...], Any], /) -> Tool[D]: ...
+@overload
+def tool(function: Callable[Concatenate[Any, Any, Any, ToolContext[D], ...], Any], /) -> Tool[D]: ...
+@overload
+def tool(  # pyright: ignore[reportOverlappingOverload]
+    function: Callable[..., Any], /
+) -> Tool[Any]: ...
 @overload
 def tool(
     *,
@@ -178,7 +210,7 @@ def tool(
     isolation: Literal["process"] | None = None,
     max_result: int = 100_000,
     read_only: bool = False,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+) -> ToolDecorator: ...
 def tool(
     function: Callable[..., Any] | None = None,
     /,
@@ -209,7 +241,7 @@ def is_tool_name(name: str) -> bool:
 def as_tool(value: Any) -> Tool:
     """A `Tool` from what `tools=[…]` takes: a Tool, a typed function, or an object shaped like a tool."""
     if isinstance(value, Tool):
-        return value
+        return cast(Tool, value)
     known: Tool | None = getattr(value, "__swink_tool__", None)
     # functools.wraps copies the mark to a wrapper, which is another function.
     if known is not None and known.function is value:

@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from swink.messages import Cost, Message, Usage
 from swink.system.aio import running_loop
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    DepsT = TypeVar("DepsT", default=Any)
-else:
-    from typing import TypeVar  # without `default=`, which only type checkers need
-
-    DepsT = TypeVar("DepsT")
+DepsT = TypeVar("DepsT", default=Any, covariant=True)
+"""What a context has: the dependencies that the program gave."""
+WantsT = TypeVar("WantsT", default=Any, contravariant=True)
+"""What a tool or a policy wants: dependencies of this type, or of a narrower one."""
 
 
 class ToolContext(Generic[DepsT]):

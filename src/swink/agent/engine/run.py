@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.agent.config import AgentResult
+from swink.agent.config import AgentResult, is_answered
 from swink.agent.engine.laststeps import LastSteps
 from swink.agent.engine.ledger import Ledger, Recorder
 from swink.agent.engine.runlifetime import Lifetime
@@ -43,11 +43,15 @@ class End(Struct, frozen=True):
     stop_reason: StopReason | None = None
     reason: str | None = None
     error: AgentError | None = None
+    stopped: bool = False
+    """Whether a policy wants it that did not expect to."""
 
     @classmethod
     def by(cls, stop: Stop) -> "End":
         """The end that a policy asked for."""
-        return cls(None if stop.error is None else "error", stop.reason, stop.error)
+        if stop.error is not None:
+            return cls("error", stop.reason, stop.error)
+        return cls(None, stop.reason, stopped=not stop.expected)
 
 
 class Run:
@@ -99,7 +103,9 @@ class Run:
         variables = None
         if observer.current is not None:
             session_id = session_id or self.setup.config.options.session_id
+            token = observer.agent_name.set(observer.agent_name.get() or self.setup.config.name)
             ledger.observed = observer.current.run(ledger.attempt.model, session_id, prompts)
+            observer.agent_name.reset(token)
             variables = ledger.observed.context
         self._task = self.watch.task = start_task(self.life.loop, body, "swink-run", variables)
         if self.life.aborted is not None:
@@ -130,6 +136,7 @@ class Run:
             tuple(ledger.inbox.injected),
             self._key,
             reported_cost=ledger.account.reported_cost,
+            deps=setup.deps,
         )
 
     def end(self, end: End, failure: BaseException | None = None) -> None:
@@ -159,7 +166,10 @@ class Run:
         if self._abandoning is not None:
             self._abandoning.cancel()
         if end.stop_reason == "error" and failure is None:
-            log.warning("the run failed: %s", clean(self.error_text or "no reason was given"))
+            log.warning("the run%s failed: %s", self._called, clean(self.error_text or "no reason was given"))
+        elif end.stopped and not is_answered(ledger.produced):
+            text = "the run%s was stopped before its answer: %s (raise_for_error() raises RunStopped)"
+            log.warning(text, self._called, clean(end.reason or "no reason was given"))
         is_saved = self.recorder is None or self.recorder.is_up_to_date
         if life.loop.is_closed() or (is_saved and not self.slots.post_run):
             self._finish()
@@ -179,7 +189,9 @@ class Run:
         kind = None if end.error is None else end.error.kind
         why = self.error_text, kind, end.reason, end.error
         result = AgentResult(tuple(ledger.produced), end.stop_reason or "stop", *ledger.account.totals, *why)
-        return result if ledger.open is None else replace(result, pending=pending_of(ledger.open))
+        if end.stopped or ledger.open is not None:
+            result = replace(result, stopped=end.stopped, pending=pending_of(ledger.open))
+        return result
 
     @property
     def error_text(self) -> str | None:
@@ -189,6 +201,12 @@ class Run:
         reply = self.ledger.turn.reply
         kept = reply.error_message if reply is not None and reply.failed else None
         return message_of(self.ending.error) if kept is None else kept
+
+    @property
+    def _called(self) -> str:
+        """The name of the agent, for the log."""
+        name = self.setup.config.name
+        return "" if name is None else f" of {clean(name)}"
 
     def _completed(self, end: End, failure: BaseException | None) -> End:
         """The end with what follows from it: the last reply's stop reason, an abort's or a hook's error."""
@@ -200,7 +218,7 @@ class Run:
             reason = self.life.aborted
             return End("aborted", reason, Aborted(reason or "the run was cancelled"))
         if end.stop_reason is None and (reply := self.ledger.turn.reply) is not None:
-            return End(reply.stop_reason, end.reason, end.error)
+            return End(reply.stop_reason, end.reason, end.error, end.stopped)
         return end
 
     def _interrupt(self) -> None:

@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -19,7 +20,7 @@ _SCALARS = (str, int, float, bool)
 class Signature:
     """The parameters of a function as a shape, and the call that fits it."""
 
-    __slots__ = ("injected", "scalars", "shape")
+    __slots__ = ("injected", "scalars", "shape", "wants")
 
     def __init__(
         self, function: Callable[..., Any], name: str, descriptions: Mapping[str, str], inject: type
@@ -28,10 +29,13 @@ class Signature:
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
         properties: dict[str, dict[str, Any]] = {}
         self.injected: str | None = None
+        self.wants: str | None = None
+        """The type of the dependencies without which the function cannot work, by its name."""
         for parameter in _parameters(function, name):
             hint = hints.get(parameter.name, parameter.annotation)
             if _mentions(hint, inject):
                 self.injected = parameter.name
+                self.wants = wanted(hint)
                 continue
             if hint is inspect.Parameter.empty:
                 advice = f"annotate it, e.g. `{parameter.name}: str`"
@@ -94,6 +98,15 @@ def _mentions(hint: Any, cls: type) -> bool:
     if is_union(hint):
         return any(_mentions(item, cls) for item in get_args(hint))
     return hint is cls or get_origin(hint) is cls
+
+
+def wanted(hint: Any) -> str | None:
+    """The name of X in a hint `ToolContext[X]`, unless it may be None; None where the hint does not say."""
+    hint, _ = take_apart(hint)
+    kind = next(iter(get_args(hint)), Any)
+    if is_union(hint) or is_union(kind) or kind in (Any, object, NoneType) or isinstance(kind, TypeVar):
+        return None
+    return getattr(kind, "__name__", None) or str(kind)
 
 
 def _json_default(parameter: inspect.Parameter, name: str) -> Any:

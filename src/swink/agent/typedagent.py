@@ -1,0 +1,107 @@
+"""How an agent is run, by itself or as a stream of events: outputs have the type that was asked for."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Generic, Unpack, overload
+
+from typing_extensions import TypeForm, TypeVar
+
+from swink.agent.agentoptions import DepsT, OutputT, RunOptions
+from swink.agent.config import (
+    AgentResult,
+)
+from swink.agent.eventstream import Buffer, EventStream, Subscribers
+from swink.agent.running import Running, result_of
+from swink.errors import SyncInAsyncContext
+from swink.messages import Input
+from swink.system.aio import running_loop
+from swink.system.threads import run_to_end
+
+T = TypeVar("T", default=None)
+D = TypeVar("D")
+Schema = Mapping[str, Any]
+
+
+class TypedAgent(Generic[DepsT, OutputT]):
+    """An agent as far as it is run: a result has the type that was asked for."""
+
+    # Without a dict: an assignment that would change nothing (agent.policies = …) is an AttributeError.
+    __slots__ = ("__weakref__", "_running", "_subscribers")
+    _running: Running
+    _subscribers: Subscribers
+
+    @overload
+    async def run(
+        self, input: Input | None = None, *, output: TypeForm[T], **options: Unpack[RunOptions[T, DepsT]]
+    ) -> AgentResult[T]: ...
+    @overload
+    async def run(
+        self, input: Input | None = None, *, output: Schema, **options: Unpack[RunOptions[Any, DepsT]]
+    ) -> AgentResult[Any]: ...
+    @overload
+    async def run(
+        self,
+        input: Input | None = None,
+        *,
+        output: None = None,
+        **options: Unpack[RunOptions[OutputT, DepsT]],
+    ) -> AgentResult[OutputT]: ...
+    async def run(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
+        """Run to the end and return the result; without input, continue from the context.
+
+        `output` is the type of the answer (or a JSON Schema); `validate(value)` may change it, or raise
+        `ToolError` to have the model try again, at most `max_output_retries` times. `deadline` bounds the
+        whole run, in seconds. `deps` and `policies` are for this run: other dependencies, more policies.
+        `approvals` answers the calls in `pending`, by their ids, and goes on with them.
+        """
+        request, prompts = self._running.request(input, options)
+        run = self._running.begin(request, prompts, Buffer(self._subscribers, closed=True))
+        await run.life.wait()
+        if run.life.failure is not None:
+            raise run.life.failure
+        return result_of(request, run)
+
+    @overload
+    def run_sync(
+        self, input: Input | None = None, *, output: TypeForm[T], **options: Unpack[RunOptions[T, DepsT]]
+    ) -> AgentResult[T]: ...
+    @overload
+    def run_sync(
+        self, input: Input | None = None, *, output: Schema, **options: Unpack[RunOptions[Any, DepsT]]
+    ) -> AgentResult[Any]: ...
+    @overload
+    def run_sync(
+        self,
+        input: Input | None = None,
+        *,
+        output: None = None,
+        **options: Unpack[RunOptions[OutputT, DepsT]],
+    ) -> AgentResult[OutputT]: ...
+    def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
+        """`run` for code without an event loop."""
+        if running_loop() is not None:
+            raise SyncInAsyncContext
+        return run_to_end(self.run(input, **options))
+
+    @overload
+    def stream(
+        self, input: Input | None = None, *, output: TypeForm[T], **options: Unpack[RunOptions[T, DepsT]]
+    ) -> EventStream[T]: ...
+    @overload
+    def stream(
+        self, input: Input | None = None, *, output: Schema, **options: Unpack[RunOptions[Any, DepsT]]
+    ) -> EventStream[Any]: ...
+    @overload
+    def stream(
+        self,
+        input: Input | None = None,
+        *,
+        output: None = None,
+        **options: Unpack[RunOptions[OutputT, DepsT]],
+    ) -> EventStream[OutputT]: ...
+    def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
+        """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
+        request, prompts = self._running.request(input, options)
+        begin, result = partial(self._running.begin, request, prompts), partial(result_of, request)
+        growing = None if request.structured is None else request.structured.grow
+        return EventStream(begin, self._subscribers, result, growing=growing)
