@@ -25,7 +25,7 @@ from swink import (
     tool,
 )
 from swink.agent.structured import NAME
-from swink.errors import Aborted, MisuseError, StructuredOutputFailed
+from swink.errors import Aborted, MisuseError, RunStopped, StructuredOutputFailed
 from swink.events import AgentEnd, MessageDiscarded
 from swink.messages import Usage
 from swink.stream import Done, Start, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
@@ -289,7 +289,7 @@ async def test_an_output_that_was_cut_short_raises_why(how: str):
 
     script = ["words"] if how == "policy" else [*growing(TOKYO)[:5], Pause(10)]
     agent = agent_on(script)
-    wanted = StructuredOutputFailed if how == "policy" else Aborted
+    wanted = RunStopped if how == "policy" else Aborted
     deadline = 0.02 if how == "deadline" else None
     with pytest.raises(wanted, match=r"halted|aborted|deadline"):
         async for _ in agent.stream("q", output=City, deadline=deadline, policies=[Halt()]).output():

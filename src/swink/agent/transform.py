@@ -20,7 +20,8 @@ from swink.messages.history import Snapshot
 from swink.messages.pruning import is_pruned
 from swink.messages.tokens import estimate_tokens
 from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOptions, observer
-from swink.system.aio import close, resolve
+from swink.stream.watch import read_reply
+from swink.system.aio import resolve
 from swink.tools import Tool, ToolSource, offered_tools
 
 log = logging.getLogger("swink")
@@ -88,12 +89,7 @@ class TransformRequest:
         options = options if asking is None else asking.options
         try:
             async with asyncio.timeout(ASK_WITHIN):
-                stream = stream_fn(spec, context, options)
-                try:
-                    async for event in stream:
-                        assembly.feed(event)
-                finally:
-                    await close(stream)
+                await read_reply(stream_fn, spec, context, options, assembly)
             if not isinstance(assembly.terminal, Done):
                 failed = _failure(assembly.terminal, spec)
                 raise failed
@@ -114,6 +110,8 @@ class TransformRequest:
         if config.get_api_key is not None:
             key = await resolve(config.get_api_key(spec.provider))
             options = options if key is None else replace(options, api_key=key)
+        if max_tokens is None or (options.max_tokens is not None and options.max_tokens < max_tokens):
+            max_tokens = options.max_tokens
         return replace(options, max_tokens=max_tokens, tool_choice=None)
 
 

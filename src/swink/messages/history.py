@@ -98,23 +98,19 @@ class History:
 class Snapshot(Sequence[Message]):
     """A history as it was at one moment; it never changes, however the history grows."""
 
-    __slots__ = ("_items", "_length", "has_custom", "history")
+    __slots__ = ("_items", "_length", "has_custom", "history", "last")
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self._items = history.items
-        self._length = len(history.items)
+        self._items = items = history.items
+        self._length = len(items)
+        self.last = items[-1] if items else None
         self.has_custom = history.has_custom
 
     @property
     def plain(self) -> Sequence[Message]:
         """The messages without custom ones."""
         return self.history.plain(self._length) if self.has_custom else self
-
-    @property
-    def last(self) -> Message | None:
-        """The newest message."""
-        return self._items[self._length - 1] if self._length else None
 
     def __len__(self) -> int:
         return self._length

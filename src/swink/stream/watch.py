@@ -8,8 +8,12 @@ from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from swink.stream import Assembly, Timeout
+from swink.errors import NetworkError
+from swink.messages import ModelSpec
+from swink.stream import Assembly, LlmContext, StreamFn, StreamOptions, Timeout
+from swink.system.aio import closing
 
+_LIMITS = Timeout()
 PATIENCE, AGAIN = 3, 1.0
 """How often a stream that goes on is cancelled before it is abandoned, and the least seconds between."""
 
@@ -81,6 +85,43 @@ class Watch:
         self._fired += 1
         self.task.cancel()
         return now + max(self._every, AGAIN)
+
+
+def limits_for(stream_fn: StreamFn, options: StreamOptions) -> Timeout:
+    """How long a reply may bring no content: by the options, else by the stream function, else by default."""
+    given = options.timeout if options.timeout is not None else getattr(stream_fn, "timeout", None)
+    if given is None:
+        return _LIMITS
+    return given if isinstance(given, Timeout) else Timeout(idle=given, first=given)
+
+
+async def read_reply(
+    stream_fn: StreamFn, model: ModelSpec, context: LlmContext, options: StreamOptions, assembly: Assembly
+) -> None:
+    """Read a reply to its end, for what asks a model beside the turns of a run; under the same watchdog."""
+    limits, watch = limits_for(stream_fn, options), Watch(asyncio.get_running_loop(), lambda: None)
+    task = asyncio.current_task()
+    assert task is not None
+    watch.task = task
+    try:
+        watch.begin(assembly, limits)
+        async with closing(stream_fn(model, context, options)) as stream:
+            async for event in stream:
+                assembly.feed(event)
+    except asyncio.CancelledError:
+        if not watch.end():
+            raise
+        if assembly.terminal is None:
+            raise stuck(assembly, limits, model) from None
+    finally:
+        watch.end()
+        watch.stop()
+
+
+def stuck(assembly: Assembly, limits: Timeout, model: ModelSpec) -> NetworkError:
+    """The error of a reply that brought no content in time."""
+    seconds = limits.idle if assembly.size else limits.first
+    return NetworkError(f"no content for {seconds:g} s", model=str(model))
 
 
 @contextmanager

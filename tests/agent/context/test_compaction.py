@@ -32,6 +32,7 @@ from swink.messages import (
 from swink.messages.history import History, violations
 from swink.messages.pruning import LARGE, is_pruned, prune
 from swink.messages.tokens import estimate_tokens
+from swink.stream import Start, StreamOptions, Timeout, UsageUpdate
 from swink.testing import EventCollector, ScriptedModel
 
 
@@ -352,6 +353,48 @@ async def test_without_a_summary_the_window_is_cut_and_that_is_said_once(caplog:
     assert told[0].startswith(
         "older messages were left out of the context without a summary (NetworkError: down"
     )
+
+
+async def test_a_summary_that_brings_no_content_is_given_up_after_the_timeout_of_the_options(
+    caplog: pytest.LogCaptureFixture,
+):
+    async def stream(model: Any, context: Any, options: Any) -> Any:
+        yield Start()
+        if "You condense" in context.system_prompt:
+            while True:
+                await asyncio.sleep(0.01)
+                yield UsageUpdate(Usage(input=1))  # a ping is no content
+        async for event in ScriptedModel(["fine"])(model, context, options):
+            if not isinstance(event, Start):
+                yield event
+
+    options = StreamOptions(timeout=Timeout(idle=0.1, first=0.1))
+    agent = Agent(PRICED, stream_fn=stream, transform_context="summary", messages=talk(100), options=options)
+    assert (await agent.run("next")).text == "fine"
+    assert "without a summary (NetworkError: test:m: no content for 0.1 s" in caplog.text
+
+
+async def test_the_deadline_of_a_run_ends_its_summary_too():
+    async def stream(model: Any, context: Any, options: Any) -> Any:
+        yield Start()
+        await asyncio.Event().wait()
+
+    agent = Agent(PRICED, stream_fn=stream, transform_context="summary", messages=talk(100))
+    result = await agent.run("next", deadline=0.05)
+    assert result.reason == "deadline of 0.05 s passed"
+
+
+async def test_a_summary_is_no_longer_than_the_options_allow():
+    async def asked_for(given: int | None) -> int | None:
+        options = StreamOptions(max_tokens=given)
+        agent, model = agent_on("Task: count", "fine", messages=talk(60), options=options)
+        await agent.run("next")
+        return model.options[0].max_tokens
+
+    usual = await asked_for(None)
+    assert usual is not None
+    assert await asked_for(50) == 50
+    assert await asked_for(100_000) == usual
 
 
 async def test_an_abort_while_it_is_written_ends_the_run_and_changes_nothing():

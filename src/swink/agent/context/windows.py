@@ -139,9 +139,15 @@ class SlidingWindow:
         if self._sizes is not None:
             if last is not None and last[0] is model:
                 window = last[1]
-            elif not overflow and last is None and _is_small(messages, model):
-                return messages  # most conversations never need a window of their model's size
             else:
+                least = (model.context_window or DEFAULT_WINDOW) // 12  # less than the `plenty` of its room
+                if (
+                    type(messages) is Snapshot
+                    and last is None
+                    and not overflow
+                    and messages.history.most_tokens() <= least
+                ):
+                    return messages  # most conversations never need a window of their model's size
                 window = self.sized_for(model)
         if (
             type(messages) is Snapshot
@@ -284,12 +290,6 @@ class Kept:
             size if (size := known.get(id(message))) is not None else estimate_tokens(message)
             for message in messages
         ]
-
-
-def _is_small(messages: Sequence[Message], model: ModelSpec) -> bool:
-    """Whether the messages surely are less than `Room.plenty` of the model's window."""
-    window = model.context_window or DEFAULT_WINDOW
-    return type(messages) is Snapshot and messages.history.most_tokens() <= window // 12
 
 
 def room_in(model: ModelSpec) -> int:

@@ -35,13 +35,12 @@ from swink.stream import (
     PromptProgress,
     StreamFn,
     StreamOptions,
-    Timeout,
     observer,
 )
+from swink.stream.watch import limits_for, stuck
 from swink.system.aio import close, resolve
 
-E = TypeVar("E", bound=Exception)
-_LIMITS = Timeout()
+E = TypeVar("E", bound=BaseException)
 
 
 async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
@@ -124,11 +123,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     if observer.current is not None:
         asked.observed = observer.current.request(model, context, options)
         options = asked.observed.options
-    limits = _LIMITS
+    limits = limits_for(stream_fn, options)
     try:
-        given = options.timeout if options.timeout is not None else getattr(stream_fn, "timeout", None)
-        if given is not None:
-            limits = given if isinstance(given, Timeout) else Timeout(idle=given, first=given)
         watch.begin(assembly, limits)
         stream = stream_fn(model, context, options)
         is_read = False
@@ -149,10 +145,10 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         if isinstance(error, asyncio.CancelledError) and not waited:
             raise
         if assembly.terminal is None:
-            seconds = limits.idle if assembly.size else limits.first
-            text = f"no content for {seconds:g} s" if waited else describe_error(error)
-            failed = NetworkError(text, model=str(model))
-            failed.__cause__ = _without_run(error) if isinstance(error, TimeoutError) else None
+            if waited:
+                return stuck(assembly, limits, model)
+            failed = NetworkError(describe_error(error), model=str(model))
+            failed.__cause__ = _without_run(error)
             return failed
     except AgentError as error:
         return _named(_without_run(error), model)
