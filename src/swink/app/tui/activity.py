@@ -18,7 +18,7 @@ from swink.events import (
     TurnStart,
 )
 from swink.messages import AssistantMessage
-from swink.stream import BlockAdded, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart, Update
+from swink.stream import TextDelta, ThinkingDelta, ToolCallDelta
 
 _CHARACTERS = 4.0
 """Of a token, about."""
@@ -80,7 +80,10 @@ class Pace:
         """Take the next event of the run."""
         match event:
             case MessageUpdate(delta):
-                self._add(delta)
+                self._since = self._clock() if self._since is None else self._since
+                if isinstance(delta, TextDelta | ThinkingDelta | ToolCallDelta):
+                    text = delta.json if isinstance(delta, ToolCallDelta) else delta.text
+                    self._characters += len(text)
             case MessageEnd(AssistantMessage(usage=usage)):
                 seconds = self._seconds()
                 self.last = usage.output / seconds if seconds > _SOON and usage.output else None
@@ -88,15 +91,6 @@ class Pace:
             case TurnStart():
                 self._since, self._characters = None, 0
             case _:
-                pass
-
-    def _add(self, delta: Update) -> None:
-        if self._since is None:
-            self._since = self._clock()
-        match delta:
-            case TextDelta(text=text) | ThinkingDelta(text=text) | ToolCallDelta(json=text):
-                self._characters += len(text)
-            case ToolCallStart() | BlockAdded():
                 pass
 
     def _seconds(self) -> float:

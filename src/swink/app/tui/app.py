@@ -75,9 +75,9 @@ class SwinkApp(CommandApp):
         self.permissions = permissions
         self.environment = environment
         self.sessions = sessions
+        self.settings = settings
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=driver.clock)
-        self.settings = settings
         self.look = first_look(settings)
         self._pressed: tuple[str, float] = ("", float("-inf"))
         # By a message, so that a failure is the app's: what an event loop calls by itself fails in silence.
@@ -136,9 +136,6 @@ class SwinkApp(CommandApp):
         self.look = LOOKS[name]
         self.theme = theme_name(self.look)
         self.updater.use_look(self.look)
-
-    def copy(self, text: str) -> None:
-        self.copy_to_clipboard(text)
 
     # What the user does
 
@@ -212,7 +209,7 @@ class SwinkApp(CommandApp):
     def action_interrupt(self) -> None:
         """Copy what is selected, else stop the reply, else clear the editor, else leave."""
         if selected := self.screen.get_selected_text() or self.editor.selected_text:
-            self.copy(selected)
+            self.copy_to_clipboard(selected)
         elif not self.driver.abort() and not self.editor.is_blank:
             self.editor.clear_to_history()
         elif self._is_second("interrupt") and not self.driver.is_running:
@@ -262,12 +259,8 @@ class SwinkApp(CommandApp):
         self.say(f"{strip_controls(redact_text(lines[0]))}{more}")
 
     def mouse_released(self, is_released: bool) -> None:
-        self.notify(
-            "the terminal has the mouse: select text with it; F6 takes it back"
-            if is_released
-            else "the mouse is back",
-            markup=False,
-        )
+        released = "the terminal has the mouse: select text with it; F6 takes it back"
+        self.notify(released if is_released else "the mouse is back", markup=False)
 
     def on_app_focus(self) -> None:
         self.attention.is_focused = True
@@ -284,9 +277,8 @@ class SwinkApp(CommandApp):
 
 def farewell(blocks: Sequence[Block], resume: str | None, *, is_saved: bool = True) -> list[str]:
     """The end of the last reply, whether something of the conversation is lost, and how to go on."""
-    text = next(
-        (block.text for block in reversed(blocks) if isinstance(block, ReplyBlock) and block.text), ""
-    )
+    replies = (block.text for block in reversed(blocks) if isinstance(block, ReplyBlock) and block.text)
+    text = next(replies, "")
     lines = strip_controls(text[-LAST_CHARACTERS:]).strip().splitlines()
     is_cut = len(lines) > LAST_LINES or len(text) > LAST_CHARACTERS
     said = [*(["…"] if is_cut else []), *lines[-LAST_LINES:]]

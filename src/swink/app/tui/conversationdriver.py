@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.agent import Agent
-from swink.agent.config import AgentResult, PromptContext, SystemPrompt
+from swink.agent.config import PromptContext, SystemPrompt
 from swink.agent.eventstream import Subscription
 from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.app.tui.activity import Activity, Pace, State
@@ -59,8 +59,7 @@ class ConversationDriver:
     def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
         """Go on with another agent, whose transcript is given or made of its messages."""
         planning = self.is_planning
-        if planning:
-            self.set_planning(False)
+        self.set_planning(False)
         self.agent = agent
         self.set_planning(planning)
         self.has_plan = planning and has_plan(agent.messages)
@@ -83,16 +82,15 @@ class ConversationDriver:
 
     def send(self, input: Input) -> None:
         """Say it now: begin a run, or steer the one that goes on."""
-        if self.is_running:
-            self.agent.steer(input)
-            self.changed()
-        else:
-            self._begin_run(input)
+        self._say_to(self.agent.steer, input)
 
     def queue(self, input: Input) -> None:
         """Say it when the agent would stop."""
+        self._say_to(self.agent.follow_up, input)
+
+    def _say_to(self, running: Callable[[Input], object], input: Input) -> None:
         if self.is_running:
-            self.agent.follow_up(input)
+            running(input)
             self.changed()
         else:
             self._begin_run(input)
@@ -227,7 +225,8 @@ class ConversationDriver:
         state: State = "aborted"
         before = len(self.agent.messages)
         try:
-            state = _state_of(await self.agent.run(input))
+            reason = (await self.agent.run(input)).stop_reason
+            state = reason if reason in ("aborted", "error") else "idle"
         except AgentError as error:  # raised before the run began, or the session could not be written
             here = f"; #key {self.agent.model.provider} stores one" if isinstance(error, MissingKey) else ""
             self.say(f"{error}{here}", "error")
@@ -270,13 +269,3 @@ class ConversationDriver:
         if self._aborting and isinstance(event, AgentStart):
             self.agent.abort()
         self.changed()
-
-
-def _state_of(result: AgentResult) -> State:
-    match result.stop_reason:
-        case "aborted":
-            return "aborted"
-        case "error":
-            return "error"
-        case _:
-            return "idle"

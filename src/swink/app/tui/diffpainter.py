@@ -9,7 +9,7 @@ src/app.py  +2 −1
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +37,11 @@ _ROOMY = 60
 """Columns from which lines are numbered as they were and as they are."""
 _NARROWEST = 20
 _MARKS = {"same": " ", "removed": "-", "added": "+"}
+_NOTHING = {
+    "created": "The new file is empty.",
+    "deleted": "The file was empty.",
+    "changed": "No line changed; the ends of lines may have.",
+}
 
 _Key = tuple[int | None, int | None]
 """A line within its hunk, by its numbers."""
@@ -59,7 +64,7 @@ def paint_diff(diff: Diff, width: int, look: Look, *, side_by_side: bool | None 
     width = max(width, _NARROWEST)
     strips = _title(diff, width, look)
     if not diff.hunks:
-        return strips + [strip((line, look.dim)) for line in wrap(_nothing(diff), width)]
+        return strips + [strip((line, look.dim)) for line in wrap(_NOTHING[diff.kind], width)]
     if side_by_side is None:
         side_by_side = width >= WIDE and diff.kind == "changed"
     hunks, left_out = _bound(diff.hunks)
@@ -131,16 +136,6 @@ def _title(diff: Diff, width: int, look: Look) -> list[Strip]:
     return [strip(*row) for row in rows]
 
 
-def _nothing(diff: Diff) -> str:
-    match diff.kind:
-        case "created":
-            return "The new file is empty."
-        case "deleted":
-            return "The file was empty."
-        case "changed":
-            return "No line changed; the ends of lines may have."
-
-
 def _place(hunk: Hunk) -> tuple[int, int]:
     """The old lines that a hunk stands for: its first, and the one after its last."""
     numbers = [line.old for line in hunk.lines if line.old is not None]
@@ -163,9 +158,9 @@ def _paint(hunk: Hunk, frame: _Frame) -> list[Strip]:
     for old, new in pairs:
         left = _rows(old, pieces[old.old, old.new], half, look, f"{old.old:>{digits}}") if old else []
         right = _rows(new, pieces[new.old, new.new], half, look, f"{new.new:>{digits}}") if new else []
-        for number in range(max(len(left), len(right))):
-            sides = [_fill(side, number, half) for side in (left, right)]
-            strips.append(Strip([*sides[0], Segment(" │ ", look.border), *sides[1]], 2 * half + 3))
+        for sides in zip_longest(left, right, fillvalue=(list[Piece](), Style())):
+            before, after = (pad(row, half, ground) for row, ground in sides)
+            strips.append(Strip([*before, Segment(" │ ", look.border), *after], 2 * half + 3))
     return strips
 
 
@@ -173,11 +168,6 @@ def _numbers(line: Line, digits: int, *, has_both: bool) -> str:
     if not has_both:
         return f"{line.new or line.old:>{digits}}"
     return f"{line.old or '':>{digits}} {line.new or '':>{digits}}"
-
-
-def _fill(side: Sequence[tuple[list[Piece], Style]], number: int, width: int) -> Strip:
-    row, ground = side[number] if number < len(side) else ([], Style())
-    return pad(row, width, ground)
 
 
 def _pieces(

@@ -21,6 +21,7 @@ _MOST_MARKS = 8
 
 _ASCII = re.compile(r"[\n -~]*")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+_SYMBOLS = {**{code: chr(0x2400 + code) for code in range(32)}, 0x7F: "␡"}
 _EMOJI = "\u2190-\u23ff\u2460-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001fbff"
 _LETTER = "\u0590-\u1fff\ua800-\uabff"
 _UNSEEN = re.compile(
@@ -48,7 +49,7 @@ def visible(text: str) -> str:
         return text
     if "\t" in text:
         text = text.expandtabs(TAB)
-    text = _CONTROL.sub(_symbol, text.replace("\r\n", "\n"))
+    text = _CONTROL.sub(lambda found: _SYMBOLS[ord(found[0])], text.replace("\r\n", "\n"))
     return _MAY_FLOOD.sub(_thin_out, _UNSEEN.sub(_escape, text))
 
 
@@ -116,10 +117,6 @@ def clusters(text: str, at: int = 0) -> Iterator[tuple[int, int, int]]:
         size = get_character_cell_size(text[at]) if end == at + 1 else cell_len(text[at:end])
         yield at, end, size
         at = end
-
-
-def _symbol(found: re.Match[str]) -> str:
-    return "␡" if found[0] == "\x7f" else chr(0x2400 + ord(found[0]))
 
 
 def _escape(found: re.Match[str]) -> str:

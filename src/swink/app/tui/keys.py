@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Mapping
 from importlib import import_module
 from string import ascii_letters, digits, punctuation
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 
 from msgspec import Struct
 from textual.binding import Binding
@@ -114,15 +114,13 @@ EDITOR_KEYS: tuple[tuple[str, str], ...] = (
     ("Alt+R", "redo"),
 )
 
-SPELLINGS = MappingProxyType(
-    {
-        "shift+\r": "shift+enter",
-        "alt+\r": "alt+enter",
-        "ctrl+\r": "ctrl+enter",
-        "alt+shift+\r": "alt+enter",
-        "newline": "ctrl+j",
-    }
-)
+SPELLINGS: Mapping[str, str] = {
+    "shift+\r": "shift+enter",
+    "alt+\r": "alt+enter",
+    "ctrl+\r": "ctrl+enter",
+    "alt+shift+\r": "alt+enter",
+    "newline": "ctrl+j",
+}
 """Names that Textual gives to keys of terminals that encode them in xterm's way."""
 
 

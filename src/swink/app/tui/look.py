@@ -8,6 +8,7 @@ plain             no colour at all: bold, underline and reverse alone
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct
 from rich.style import Style
@@ -69,30 +70,7 @@ class Look(Struct, frozen=True, kw_only=True):
     syntax: Syntax = Syntax()
 
 
-class _Colours(Struct, frozen=True):
-    """What a look of colours is made of."""
-
-    background: str
-    surface: str
-    raised: str
-    text: str
-    strong: str
-    dim: str
-    border: str
-    accent: str
-    green: str
-    red: str
-    yellow: str
-    violet: str
-    orange: str
-    added: str
-    """Backgrounds from here on."""
-    added_word: str
-    removed: str
-    removed_word: str
-
-
-_TABLE = """
+_COLOURS = """
               dark     light    high-contrast
 background    #15171c  #fbfbf9  #000000
 surface       #1c1f26  #f1f1ed  #0c0c0c
@@ -112,218 +90,133 @@ added_word    #245c3a  #b2e3bb  #00591f
 removed       #2e1a1e  #fbe7e8  #3a0008
 removed_word  #712f39  #f4bfc3  #6e0013
 """
+"""The last four are backgrounds."""
+_STYLES = """
+text         {text}                            |                     |
+dim          {dim}                             | dim                 |
+strong       bold {strong}                     | bold                | bold
+emphasis     italic                            | italic              | underline
+strike       strike {dim}                      | strike dim          |
+accent       {accent}                          | cyan                | bold
+border       {border}                          | dim                 |
+prompt       {strong} on {raised}              | bold                | bold
+thinking     italic {dim}                      | dim italic          |
+heading      bold {accent}                     | bold cyan           | bold underline
+subheading   bold {strong}                     | bold                | bold
+code         {orange}                          | yellow              | bold
+code_block   {text} on {surface}               |                     |
+link         underline {accent}                | underline cyan      | underline
+quote        italic {dim}                      | italic              |
+added        {green} on {added}                | green               |
+removed      {red} on {removed}                | red                 |
+added_word   {strong} on {added_word}          | reverse green       | bold underline
+removed_word {strong} on {removed_word}        | reverse red         | bold underline
+ok           {green}                           | green               |
+failed       {red}                             | red                 | bold
+warning      {yellow}                          | yellow              | bold
+running      {accent}                          | cyan                |
+plan         {violet}                          | magenta             | bold
+selected     on {raised}                       | bold                | bold
+found        {background} on {yellow}          | black on yellow     | reverse
+cursor       {accent}                          | cyan                | reverse
+comment      italic {dim}                      | dim                 |
+keyword      {violet}                          | magenta             |
+string       {green}                           | green               |
+number       {orange}                          | yellow              |
+defined      {accent}                          | cyan                |
+builtin      {yellow}                          | cyan                |
+"""
+"""With colours | ansi | plain. Bright black is unreadable in some palettes, so what recedes is dim."""
+_THEME = """
+primary                           {accent}     | {cyan}
+secondary                         {violet}     | {magenta}
+accent                            {accent}     | {cyan}
+warning                           {yellow}     | {yellow}
+error                             {red}        | {red}
+success                           {green}      | {green}
+foreground                        {text}       | {default}
+background                        {background} | {default}
+surface                           {surface}    | {default}
+panel                             {raised}     | {default}
+boost                                          | {default}
+"""
+_VARIABLES = """
+ansi-background                                | {default}
+ansi-foreground                                | {default}
+border                            {accent}     |
+border-blurred                    {border}     | {bright_black}
+text-muted                        {dim}        |
+text-disabled                     {dim}        |
+block-cursor-background           {raised}     | {default}
+block-cursor-foreground           {strong}     | {default}
+block-cursor-text-style           bold         | bold underline
+block-cursor-blurred-background   {raised}     |
+block-cursor-blurred-foreground   {text}       |
+block-cursor-blurred-text-style                | bold underline
+input-cursor-background           {text}       | {default}
+input-cursor-foreground           {background} | {default}
+input-cursor-text-style                        | reverse
+input-selection-background        {raised}     |
+screen-selection-background       {border}     |
+screen-selection-foreground       {strong}     |
+footer-key-foreground             {accent}     |
+scrollbar                         {border}     | {bright_black}
+scrollbar-hover                   {dim}        |
+scrollbar-active                  {accent}     |
+scrollbar-background              {background} | {default}
+scrollbar-background-hover        {background} | {default}
+scrollbar-background-active       {background} | {default}
+scrollbar-corner-color            {background} | {default}
+"""
+"""Lists never show "reverse"."""
+_TERMINAL = ("default", "cyan", "magenta", "yellow", "red", "green", "bright_black")
 
 
-def _palettes() -> dict[str, _Colours]:
-    names, *rows = [line.split() for line in _TABLE.strip().splitlines()]
-    return {name: _Colours(**{row[0]: row[at] for row in rows}) for at, name in enumerate(names, 1)}
+def _palettes() -> dict[str, dict[str, str]]:
+    names, *rows = [line.split() for line in _COLOURS.strip().splitlines()]
+    return {name: {row[0]: row[at] for row in rows} for at, name in enumerate(names, 1)}
 
 
-def _coloured(name: str, colours: _Colours, *, is_dark: bool) -> Look:
-    return Look(
-        name=name,
-        is_dark=is_dark,
-        background=colours.background,
-        surface=colours.surface,
-        text=Style(color=colours.text),
-        dim=Style(color=colours.dim),
-        strong=Style(color=colours.strong, bold=True),
-        emphasis=Style(italic=True),
-        strike=Style(color=colours.dim, strike=True),
-        accent=Style(color=colours.accent),
-        border=Style(color=colours.border),
-        prompt=Style(color=colours.strong, bgcolor=colours.raised),
-        thinking=Style(color=colours.dim, italic=True),
-        heading=Style(color=colours.accent, bold=True),
-        subheading=Style(color=colours.strong, bold=True),
-        code=Style(color=colours.orange),
-        code_block=Style(color=colours.text, bgcolor=colours.surface),
-        link=Style(color=colours.accent, underline=True),
-        quote=Style(color=colours.dim, italic=True),
-        added=Style(color=colours.green, bgcolor=colours.added),
-        removed=Style(color=colours.red, bgcolor=colours.removed),
-        added_word=Style(color=colours.strong, bgcolor=colours.added_word),
-        removed_word=Style(color=colours.strong, bgcolor=colours.removed_word),
-        ok=Style(color=colours.green),
-        failed=Style(color=colours.red),
-        warning=Style(color=colours.yellow),
-        running=Style(color=colours.accent),
-        plan=Style(color=colours.violet),
-        selected=Style(bgcolor=colours.raised),
-        found=Style(color=colours.background, bgcolor=colours.yellow),
-        cursor=Style(color=colours.accent),
-        syntax=Syntax(
-            comment=Style(color=colours.dim, italic=True),
-            keyword=Style(color=colours.violet),
-            string=Style(color=colours.green),
-            number=Style(color=colours.orange),
-            defined=Style(color=colours.accent),
-            builtin=Style(color=colours.yellow),
-        ),
-    )
+def _column(table: str, at: int, palette: Mapping[str, str]) -> dict[str, str]:
+    """One column of a table by the names before it, with the colours of a palette."""
+    rows = [(line.split()[0], line.partition(" ")[2].split("|")) for line in table.strip().splitlines()]
+    return {name: cells[at].strip().format(**palette) for name, cells in rows}
 
 
-def _ansi() -> Look:
-    """Bright black is unreadable in some palettes, so what recedes is dim instead."""
-    return Look(
-        name="ansi",
-        dim=Style(dim=True),
-        strong=Style(bold=True),
-        emphasis=Style(italic=True),
-        strike=Style(strike=True, dim=True),
-        accent=Style(color="cyan"),
-        border=Style(dim=True),
-        prompt=Style(bold=True),
-        thinking=Style(dim=True, italic=True),
-        heading=Style(color="cyan", bold=True),
-        subheading=Style(bold=True),
-        code=Style(color="yellow"),
-        link=Style(color="cyan", underline=True),
-        quote=Style(italic=True),
-        added=Style(color="green"),
-        removed=Style(color="red"),
-        added_word=Style(color="green", reverse=True),
-        removed_word=Style(color="red", reverse=True),
-        ok=Style(color="green"),
-        failed=Style(color="red"),
-        warning=Style(color="yellow"),
-        running=Style(color="cyan"),
-        plan=Style(color="magenta"),
-        selected=Style(bold=True),
-        found=Style(color="black", bgcolor="yellow"),
-        cursor=Style(color="cyan"),
-        syntax=Syntax(
-            comment=Style(dim=True),
-            keyword=Style(color="magenta"),
-            string=Style(color="green"),
-            number=Style(color="yellow"),
-            defined=Style(color="cyan"),
-            builtin=Style(color="cyan"),
-        ),
-    )
-
-
-def _plain() -> Look:
-    bold, underlined, reverse = Style(bold=True), Style(underline=True), Style(reverse=True)
-    both = Style(bold=True, underline=True)
-    return Look(
-        name="plain",
-        strong=bold,
-        emphasis=underlined,
-        accent=bold,
-        prompt=bold,
-        heading=both,
-        subheading=bold,
-        code=bold,
-        link=underlined,
-        added_word=both,
-        removed_word=both,
-        failed=bold,
-        warning=bold,
-        plan=bold,
-        selected=bold,
-        found=reverse,
-        cursor=reverse,
-    )
+def _look(name: str, column: int, palette: Mapping[str, str]) -> Look:
+    styles = {style: Style.parse(text) for style, text in _column(_STYLES, column, palette).items()}
+    syntax = Syntax(**{part: styles.pop(part) for part in Syntax.__struct_fields__})
+    background, surface = (palette.get(ground, "ansi_default") for ground in ("background", "surface"))
+    is_dark = name != "light"
+    return Look(name=name, is_dark=is_dark, background=background, surface=surface, syntax=syntax, **styles)
 
 
 _PALETTES = _palettes()
 LOOKS: Mapping[str, Look] = MappingProxyType(
     {
-        **{name: _coloured(name, colours, is_dark=name != "light") for name, colours in _PALETTES.items()},
-        "ansi": _ansi(),
-        "plain": _plain(),
+        **{name: _look(name, 0, palette) for name, palette in _PALETTES.items()},
+        "ansi": _look("ansi", 1, {}),
+        "plain": _look("plain", 2, {}),
     }
 )
 """The looks by their names."""
 
 
 def theme(look: Look) -> Theme:
-    """The theme of Textual with which widgets match a look; it is named `swink-dark` and so on."""
-    colours = _PALETTES.get(look.name)
-    if colours is None:
-        return _terminal_theme(look)
-    return Theme(
-        name=theme_name(look),
-        primary=colours.accent,
-        secondary=colours.violet,
-        accent=colours.accent,
-        warning=colours.yellow,
-        error=colours.red,
-        success=colours.green,
-        foreground=colours.text,
-        background=colours.background,
-        surface=colours.surface,
-        panel=colours.raised,
-        dark=look.is_dark,
-        variables={
-            "border": colours.accent,
-            "border-blurred": colours.border,
-            "text-muted": colours.dim,
-            "text-disabled": colours.dim,
-            "block-cursor-background": colours.raised,
-            "block-cursor-foreground": colours.strong,
-            "block-cursor-text-style": "bold",
-            "block-cursor-blurred-background": colours.raised,
-            "block-cursor-blurred-foreground": colours.text,
-            "input-cursor-background": colours.text,
-            "input-cursor-foreground": colours.background,
-            "input-selection-background": colours.raised,
-            "screen-selection-background": colours.border,
-            "screen-selection-foreground": colours.strong,
-            "footer-key-foreground": colours.accent,
-            "scrollbar": colours.border,
-            "scrollbar-hover": colours.dim,
-            "scrollbar-active": colours.accent,
-            "scrollbar-background": colours.background,
-            "scrollbar-background-hover": colours.background,
-            "scrollbar-background-active": colours.background,
-            "scrollbar-corner-color": colours.background,
-        },
-    )
+    """The theme of Textual with which widgets match a look; it is named `swink-dark` and so on.
+
+    `ansi` and `plain` take the terminal's own foreground and background; `plain` has no other colours.
+    """
+    palette = _PALETTES.get(look.name)
+    column = 0 if palette else 1
+    if palette is None:
+        palette = {name: "ansi_default" if look.name == "plain" else f"ansi_{name}" for name in _TERMINAL}
+    colours: dict[str, Any] = {name: text for name, text in _column(_THEME, column, palette).items() if text}
+    variables = {name: text for name, text in _column(_VARIABLES, column, palette).items() if text}
+    is_ansi = column == 1
+    return Theme(name=theme_name(look), ansi=is_ansi, dark=look.is_dark, variables=variables, **colours)
 
 
 def theme_name(look: Look) -> str:
     """What Textual calls the theme of a look."""
     return f"swink-{look.name}"
-
-
-def _terminal_theme(look: Look) -> Theme:
-    """The terminal's own foreground and background; `plain` has no other colours than those."""
-
-    def colour(name: str) -> str:
-        return "ansi_default" if look.name == "plain" else f"ansi_{name}"
-
-    return Theme(
-        name=theme_name(look),
-        ansi=True,
-        primary=colour("cyan"),
-        secondary=colour("magenta"),
-        accent=colour("cyan"),
-        warning=colour("yellow"),
-        error=colour("red"),
-        success=colour("green"),
-        foreground="ansi_default",
-        background="ansi_default",
-        surface="ansi_default",
-        panel="ansi_default",
-        boost="ansi_default",
-        dark=look.is_dark,
-        variables={
-            "ansi-background": "ansi_default",
-            "ansi-foreground": "ansi_default",
-            "border-blurred": colour("bright_black"),
-            "block-cursor-foreground": "ansi_default",
-            "block-cursor-background": "ansi_default",
-            "block-cursor-text-style": "bold underline",  # lists never show "reverse"
-            "block-cursor-blurred-text-style": "bold underline",
-            "input-cursor-background": "ansi_default",
-            "input-cursor-foreground": "ansi_default",
-            "input-cursor-text-style": "reverse",
-            "scrollbar": colour("bright_black"),
-            "scrollbar-background": "ansi_default",
-            "scrollbar-background-hover": "ansi_default",
-            "scrollbar-background-active": "ansi_default",
-            "scrollbar-corner-color": "ansi_default",
-        },
-    )

@@ -2,7 +2,6 @@
 
 import gc
 import os
-from collections.abc import Callable
 
 from textual.app import App
 
@@ -76,15 +75,13 @@ class ScreenUpdater:
         """Say on the status bar what a key would do now."""
         self._hint = text
         self.show_status()
-        self._app.set_timer(seconds, self._drop_hint(text))
 
-    def _drop_hint(self, text: str) -> Callable[[], None]:
         def drop() -> None:
             if self._hint == text:
                 self._hint = ""
                 self.show_status()
 
-        return drop
+        self._app.set_timer(seconds, drop)
 
     def show_status(self) -> None:
         """Bring the status bar, the title and the questions up to date."""

@@ -99,11 +99,9 @@ class SessionSwitcher:
 
     def resume_command(self) -> str | None:
         """The command that goes on with this conversation, if it is saved."""
-        return (
-            None
-            if self.saved_id() is None or self.saved_conversation is None
-            else f"swink --resume {self.saved_conversation.short_id()}"
-        )
+        if self.saved_conversation is None or self.saved_id() is None:
+            return None
+        return f"swink --resume {self.saved_conversation.short_id()}"
 
     @property
     def meta(self) -> SessionMeta | None:
@@ -112,11 +110,8 @@ class SessionSwitcher:
 
     def left(self) -> list[str]:
         """What an interruption left undone, a line each."""
-        return (
-            []
-            if self.saved_conversation is None
-            else list(what_is_left(self.saved_conversation.session.conversation))
-        )
+        current = self.saved_conversation
+        return [] if current is None else list(what_is_left(current.session.conversation))
 
     def prompts(self) -> list[NumberedPrompt]:
         """What the user said, in order; also what was compacted away."""
@@ -125,11 +120,7 @@ class SessionSwitcher:
         else:
             # At once: a thread that saves may add to it.
             messages = [*self.saved_conversation.session.conversation.everything.items()]
-        return [
-            NumberedPrompt(number, message)
-            for number, message in messages
-            if isinstance(message, UserMessage)
-        ]
+        return [NumberedPrompt(number, each) for number, each in messages if isinstance(each, UserMessage)]
 
     def take_notices(self) -> list[str]:
         """What people have to know, each once."""
@@ -146,24 +137,22 @@ class SessionSwitcher:
     async def new(self) -> None:
         """Begin an empty conversation; this one stays in the store."""
         await self._leave("/new")
-        saved_conversation = (
-            None if self.saved_conversation is None else self.saved_conversation.begin_another()
-        )
+        another = None if self.saved_conversation is None else self.saved_conversation.begin_another()
         if self.snapshots is not None:
-            self.snapshots.saved = saved_conversation
-        self._adopt(saved_conversation, Transcript(clock=self.driver.clock), self._prompt)
+            self.snapshots.saved = another
+        self._adopt(another, Transcript(clock=self.driver.clock), self._prompt)
 
     async def resume(self, session: Stored | str) -> None:
         """Go on with a conversation of the store, given or by its id."""
         store = self._store()
         await self._leave("/resume")
         stored = await in_thread(store.read, session) if isinstance(session, str) else session
-        saved_conversation = SavedConversation(store, stored)
+        resumed = SavedConversation(store, stored)
         if self.snapshots is not None:
-            self.snapshots.saved = saved_conversation
+            self.snapshots.saved = resumed
             await self.snapshots.recover()
-        prompt = without_plan(saved_conversation.session.conversation.system_prompt)
-        self._adopt(saved_conversation, Transcript.of(stored.records), prompt or self._prompt)
+        prompt = without_plan(resumed.session.conversation.system_prompt)
+        self._adopt(resumed, Transcript.of(stored.records), prompt or self._prompt)
 
     async def fork(self, at: int | None = None) -> None:
         """Go on with a copy of the first `at` messages, or of all; this one stays as it is."""
@@ -215,32 +204,25 @@ class SessionSwitcher:
         restored = await self.snapshots.redo(confirmed) if files and self.snapshots is not None else None
         if source is not None:
             fork = self.saved_id()
-            await self._go_on(SavedConversation(self._store(), source), source)
+            await self._go_on(source)
             if fork is not None:  # nothing was said in it
                 await in_thread(self._store().delete, fork)
         return Rewound(None, restored)
 
     async def ask_title(self) -> None:
         """Ask the model for a title after the first reply, if the settings want that."""
-        saved_conversation, agent = self.saved_conversation, self.driver.agent
-        id = self.saved_id()
-        if (
-            not self._asks_title
-            or saved_conversation is None
-            or saved_conversation.is_resumed
-            or id is None
-            or self._titled == id
-        ):
+        current, agent, id = self.saved_conversation, self.driver.agent, self.saved_id()
+        if not self._asks_title or current is None or current.is_resumed or id in (None, self._titled):
             return
         self._titled = id
         with suppress(AgentError):  # then the first words of the prompt are its title
             title, _ = await ask_title(agent.model, agent.messages)
-            await in_thread(saved_conversation.rename, title)
+            await in_thread(current.rename, title)
 
     async def rename(self, title: str) -> None:
-        if self.saved_conversation is None or self.saved_id() is None:
+        if self.saved_conversation is None or (id := self.saved_id()) is None:
             raise MisuseError("this conversation is not saved yet, so it has no title; say something first")
-        self._titled = self.saved_id()
+        self._titled = id
         await in_thread(self.saved_conversation.rename, title)
 
     async def export(self, path: str | Path, format: str | None = None) -> Path:
@@ -262,42 +244,36 @@ class SessionSwitcher:
             await self.driver.agent.aclose()
 
     async def _split(self, at: int | None) -> None:
-        saved_conversation = self.saved_conversation
-        if saved_conversation is None:
+        current = self.saved_conversation
+        if current is None:
             messages = list(self.driver.agent.messages)[:at]
             transcript = Transcript.of([saved(message, number) for number, message in enumerate(messages)])
             self._replace_agent(lambda before: before.copy(messages=messages), transcript)
             return
-        if (id := saved_conversation.saved_id()) is None or not saved_conversation.is_complete:
+        if (id := current.saved_id()) is None or not current.is_complete:
             raise SessionError("this conversation is not saved, so it can be neither forked nor rewound")
         stored = await in_thread(self._store().split, id, at)
-        await self._go_on(SavedConversation(self._store(), stored), stored)
+        await self._go_on(stored)
 
-    async def _go_on(self, saved_conversation: SavedConversation, stored: Stored) -> None:
+    async def _go_on(self, stored: Stored) -> None:
+        other = SavedConversation(self._store(), stored)
         if self.snapshots is not None:
-            await in_thread(self.snapshots.carry_over, saved_conversation)
-        self._adopt(saved_conversation, Transcript.of(stored.records), self.driver.instructed)
+            await in_thread(self.snapshots.carry_over, other)
+        self._adopt(other, Transcript.of(stored.records), self.driver.instructed)
 
-    def _adopt(
-        self, saved_conversation: SavedConversation | None, transcript: Transcript, prompt: SystemPrompt
-    ) -> None:
-        session = None if saved_conversation is None else saved_conversation.session
+    def _adopt(self, other: SavedConversation | None, transcript: Transcript, prompt: SystemPrompt) -> None:
+        session = None if other is None else other.session
 
         def copy(before: Agent) -> Agent:
             before.clear_queues()  # they are saved with the conversation they belong to
-            agent = before.copy(
-                session=session,
-                messages=(),
-                state={},
-                tools=_with_gone(before, session),
-                system_prompt=prompt,
-            )
+            tools = _with_gone(before, session)
+            agent = before.copy(session=session, messages=(), state={}, tools=tools, system_prompt=prompt)
             model = None if session is None else session.model
             if model is not None and catalog.has_provider(model.provider):
                 agent.model = model
             return agent
 
-        self.saved_conversation = saved_conversation
+        self.saved_conversation = other
         self._replace_agent(copy, transcript)
 
     def _replace_agent(self, copy: Callable[[Agent], Agent], transcript: Transcript) -> None:
@@ -322,11 +298,11 @@ class SessionSwitcher:
         return source if source.meta.messages > meta.messages else None
 
     async def _source(self) -> Source:
-        saved_conversation = self.saved_conversation
-        if saved_conversation is None:
+        current = self.saved_conversation
+        if current is None:
             return [saved(message, number) for number, message in enumerate(self.driver.agent.messages)]
-        if (id := saved_conversation.saved_id()) is None or not saved_conversation.is_complete:
-            return saved_conversation.session
+        if (id := current.saved_id()) is None or not current.is_complete:
+            return current.session
         return await in_thread(self._store().read, id)
 
 

@@ -17,17 +17,8 @@ def highlight(
     """The pieces of each visible line, in `base` where nothing else is known."""
     if not lines or not (language or path):
         return [[(line, base)] for line in lines]
-    styles = _styles(look)
-    return [
-        [(text, base + styles[name] if name in styles else base) for name, text in pieces if text]
-        for pieces in highlight_lines("\n".join(lines), path, language)
-    ]
-
-
-def _styles(look: Look) -> dict[str, Style]:
-    """The styles by the classes that an exported page has for them."""
     syntax = look.syntax
-    return {
+    styles = {  # by the classes that an exported page has for them
         "k": syntax.keyword,
         "m": syntax.number,
         "f": syntax.defined,
@@ -37,6 +28,10 @@ def _styles(look: Look) -> dict[str, Style]:
         "gi": look.ok,
         "gd": look.failed,
     }
+    return [
+        [(text, base + styles[name] if name in styles else base) for name, text in pieces if text]
+        for pieces in highlight_lines("\n".join(lines), path, language)
+    ]
 
 
 def paint_code(lines: Sequence[str], info: str, width: int, look: Look) -> list[list[Piece]]:
@@ -46,7 +41,8 @@ def paint_code(lines: Sequence[str], info: str, width: int, look: Look) -> list[
     margin: Piece = ("  ", ground) if ground.bgcolor else ("│ ", look.border)
     shown = [visible(line) for line in lines]
     if language == "diff":
-        coloured = [[(line, _diff_style(line, look))] for line in shown]
+        styles = {"+": look.added, "-": look.removed, "@": ground + look.dim}
+        coloured = [[(line, styles.get(line[:1], ground))] for line in shown]
     else:
         coloured = highlight(shown, look, ground, language=language)
     rows: list[list[Piece]] = []
@@ -58,15 +54,3 @@ def paint_code(lines: Sequence[str], info: str, width: int, look: Look) -> list[
                 room = width - 2 - sum(cell_len(text) for text, _ in row)
                 rows[-1].append((" " * room, Style(bgcolor=style.bgcolor)))
     return rows
-
-
-def _diff_style(line: str, look: Look) -> Style:
-    match line[:1]:
-        case "+":
-            return look.added
-        case "-":
-            return look.removed
-        case "@":
-            return look.code_block + look.dim
-        case _:
-            return look.code_block

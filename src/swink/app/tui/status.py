@@ -50,7 +50,8 @@ def items_of(status: Status) -> list[StatusItem]:
     """What the bar tells, from left to right."""
     activity, totals = status.activity, status.totals
     running = activity.state == "running"
-    items = [StatusItem(100, _state(status), _STATE_STYLES[activity.state])]
+    spinner = f"{SPINNER[int(status.now * 10) % len(SPINNER)]} " if running else ""
+    items = [StatusItem(100, f"{spinner}{activity.state}", _STATE_STYLES[activity.state])]
     if status.hint:
         items.append(StatusItem(99, status.hint, "warning"))
     if running and activity.since is not None:
@@ -76,9 +77,8 @@ def items_of(status: Status) -> list[StatusItem]:
         usage = totals.usage
         read = usage.input + usage.cache_read + usage.cache_write
         items.append(StatusItem(50, f"↑{_short(read)} ↓{_short(usage.output)}"))
-        items.append(
-            StatusItem(70, format_dollars(totals.cost.total, 4) if totals.is_priced else "cost unknown")
-        )
+        cost = format_dollars(totals.cost.total, 4) if totals.is_priced else "cost unknown"
+        items.append(StatusItem(70, cost))
     if status.window and totals.context:
         items.append(_gauge(totals.context / status.window))
     return items
@@ -93,12 +93,6 @@ def fit(items: Sequence[StatusItem], width: int) -> list[StatusItem]:
 
 
 _STATE_STYLES = {"idle": "ok", "running": "accent", "error": "failed", "aborted": "warning"}
-
-
-def _state(status: Status) -> str:
-    if status.activity.state != "running":
-        return status.activity.state
-    return f"{SPINNER[int(status.now * 10) % len(SPINNER)]} running"
 
 
 def _gauge(part: float) -> StatusItem:

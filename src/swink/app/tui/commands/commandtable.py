@@ -53,7 +53,7 @@ class CommandContext(Protocol):
     def use_look(self, name: str) -> None:
         """Show everything in another look."""
 
-    def copy(self, text: str) -> None:
+    def copy_to_clipboard(self, text: str) -> None:
         """Put a text into the clipboard."""
 
     def set_keymap(self, keymap: Mapping[str, str]) -> None:

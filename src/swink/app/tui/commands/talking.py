@@ -55,7 +55,7 @@ def copy(context: CommandContext, rest: str) -> None:
             text = "\n\n".join(replies)
         case _:
             raise MisuseError("/copy takes nothing, code or all")
-    context.copy(text)
+    context.copy_to_clipboard(text)
     context.say(f"copied {len(text):,} characters")
 
 

@@ -68,8 +68,7 @@ def pasted_images(text: str) -> list[str]:
     text = text.strip()
     if not text or len(text) > 8_000 or not text.lower().rstrip("'\"").endswith(_SUFFIXES):
         return []
-    found = _existing([text]) or _existing(_words(text))
-    return found or []
+    return _existing([text]) or _existing(_words(text))
 
 
 def attached_name(block: object) -> str | None:
@@ -115,11 +114,10 @@ def _read_mention(mention: str, workspace: Workspace) -> Text | Image | None:
         try:
             return _read(full, workspace)
         except PathRefused as error:
-            if _is_outside(full, workspace):
-                raise PathRefused(
-                    f"it is outside {workspace.root}; paste what matters of it into the prompt"
-                ) from error
-            raise
+            if is_beneath(os.path.realpath(os.path.join(workspace.root, full)), str(workspace.root)):
+                raise
+            said = f"it is outside {workspace.root}; paste what matters of it into the prompt"
+            raise PathRefused(said) from error
     return None
 
 
@@ -137,13 +135,7 @@ def _read(path: str, workspace: Workspace) -> Text | Image | None:
         if len(data) > LARGEST_TEXT:
             raise ToolError(f"it has {size:,} bytes; the model reads what it needs of it")
         encoding = detect(data)
-        if encoding is None:
-            return None
-        return Text(fence(spot.path, encoding.decode(data)))
-
-
-def _is_outside(path: str, workspace: Workspace) -> bool:
-    return not is_beneath(os.path.realpath(os.path.join(workspace.root, path)), str(workspace.root))
+        return None if encoding is None else Text(fence(spot.path, encoding.decode(data)))
 
 
 def fence(name: str, content: str) -> str:
@@ -163,13 +155,10 @@ def _words(text: str) -> list[str]:
         return []
 
 
-def _existing(words: list[str]) -> list[str] | None:
+def _existing(words: list[str]) -> list[str]:
     """The words as paths, if every one of them is an image file."""
-    paths = [_path(word) for word in words]
-    known = [path for path in paths if path is not None and path.lower().endswith(_SUFFIXES)]
-    if not words or len(known) != len(words):
-        return None
-    return known if all(os.path.isfile(path) for path in known) else None
+    paths = [path for path in map(_path, words) if path is not None and path.lower().endswith(_SUFFIXES)]
+    return paths if len(paths) == len(words) and all(map(os.path.isfile, paths)) else []
 
 
 def _path(word: str) -> str | None:

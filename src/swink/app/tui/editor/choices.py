@@ -28,12 +28,7 @@ class ChoiceClicked(Message):
 class Choices(Widget):
     """The completions that fit best; keys reach it through the editor, which keeps the focus."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "choices--label",
-        "choices--help",
-        "choices--found",
-        "choices--marked",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"choices--{of}" for of in ("label", "help", "found", "marked")}
     DEFAULT_CSS = """
     Choices {
         display: none; height: auto; padding: 0 1; background: $surface; color: $foreground;
@@ -62,8 +57,7 @@ class Choices(Widget):
 
     def offer(self, items: Sequence[Completion], query: str) -> None:
         """Show other choices, the first one marked."""
-        rows = self._rows(items)
-        changed = rows != self._rows(self._items)
+        changed = self._rows(items) != self._rows(self._items)
         self._items, self._query, self._marked, self._top = items, query, 0, 0
         self.display = bool(items)
         self.refresh(layout=changed)
@@ -76,8 +70,7 @@ class Choices(Widget):
         """Mark another choice; after the last comes the first."""
         if self._items:
             self._marked = (self._marked + step) % len(self._items)
-            rows = self._rows(self._items)
-            self._top = min(max(self._top, self._marked - rows + 1), self._marked)
+            self._top = min(max(self._top, self._marked - self._rows(self._items) + 1), self._marked)
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -93,7 +86,8 @@ class Choices(Widget):
         base = self.rich_style
         if number == self._marked:
             base += self.get_component_rich_style("choices--marked", partial=True)
-        room = max(12, min(self._label_width(), WIDEST, width - 4))
+        labels = [cell_len(shown.label) for shown in self._items[self._top : self._top + ROWS]]
+        room = max(12, min(max(labels), WIDEST, width - 4))
         helped = make_harmless(item.help).replace("\n", " ")
         segments = [Segment("› " if number == self._marked else "  ", base)]
         segments += self._label(item.label, room if item.help else width - 2, base)
@@ -110,14 +104,8 @@ class Choices(Widget):
         if cell_len(label) > room:
             label = set_cell_size(label, room - 1) + "…"
         pad = " " * (room - cell_len(label))
-        return [
-            *(Segment(char, found if at in spots else style) for at, char in enumerate(label)),
-            Segment(pad, style),
-        ]
-
-    def _label_width(self) -> int:
-        shown = self._items[self._top : self._top + ROWS]
-        return max((cell_len(item.label) for item in shown), default=0)
+        letters = (Segment(char, found if at in spots else style) for at, char in enumerate(label))
+        return [*letters, Segment(pad, style)]
 
     def _rows(self, items: Sequence[Completion]) -> int:
         most = min(ROWS, max(3, self.screen.size.height // 3))

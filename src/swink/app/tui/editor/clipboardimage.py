@@ -27,10 +27,13 @@ _COMMANDS = (
 
 def save_clipboard_image(folder: Path) -> str | None:
     """The path of a file with the image of the clipboard; None if there is none, or no program to ask."""
+    here = {
+        "wl-paste": os.environ.get("WAYLAND_DISPLAY"),
+        "xclip": os.environ.get("DISPLAY"),
+        "pngpaste": sys.platform == "darwin",
+    }
     for command in _COMMANDS:
-        if not _is_for_here(command[0]):
-            continue
-        data = _ask(command)
+        data = _ask(command) if here[command[0]] else b""
         if media_type_of(data[:16]) is not None and len(data) <= LARGEST_IMAGE:
             return _save(folder, data)
     return None
@@ -42,21 +45,10 @@ def _ask(command: tuple[str, ...]) -> bytes:
         program = find_program(command[0])
         if program is None:
             return b""
-        asked = Command((program, *command[1:]), NEUTRAL, environment())
-        done = asked.run(timeout=SECONDS)
+        done = Command((program, *command[1:]), NEUTRAL, environment()).run(timeout=SECONDS)
     except (OSError, subprocess.SubprocessError, ProgramChanged):
         return b""
     return done.stdout if done.returncode == 0 else b""
-
-
-def _is_for_here(program: str) -> bool:
-    match program:
-        case "wl-paste":
-            return bool(os.environ.get("WAYLAND_DISPLAY"))
-        case "xclip":
-            return bool(os.environ.get("DISPLAY"))
-        case _:
-            return sys.platform == "darwin"
 
 
 def _save(folder: Path, data: bytes) -> str | None:

@@ -43,10 +43,7 @@ class Drafts:
         await self._writer.call(lambda: None)
 
     async def restore(self) -> Typed | None:
-        """The newest draft that a process left here which does not run any more; it is ours from now on.
-
-        Older ones wait for the next start.
-        """
+        """The newest draft that an ended process left, which is ours now; others wait for the next start."""
         return await in_thread(self._restore)
 
     def _write(self) -> None:
@@ -94,12 +91,11 @@ def is_left(process: int) -> bool:
     """Whether a process that left a file does not run any more; one of our own number is one before us."""
     if process == os.getpid():
         return True
-    if sys.platform == "win32":
-        return False  # os.kill would end it there
     try:
-        os.kill(process, 0)
+        if sys.platform != "win32":  # there it would be ended
+            os.kill(process, 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        return False
+        pass
     return False

@@ -203,7 +203,8 @@ class Editor(PastingArea):
             case "tab" if self.is_pasted(event) and not (self._completer.is_open or self.suggestion):
                 self.put_character("\t", event.time)
             case "tab":
-                return self.take_choice() or self._take_suggestion() or self.open_touched_paste()
+                is_taken = self.take_choice() is not None
+                return is_taken or self._take_suggestion() or self.open_touched_paste()
             case "escape":
                 return self._dismiss()
             case "question_mark" if self.text == "" and not self.is_pasted(event):
@@ -219,9 +220,8 @@ class Editor(PastingArea):
 
     async def _run_binding(self, key: str) -> bool:
         """Do what a key of ours does at once: Textual would do it after keys that came later."""
-        app = cast("Any", self).app
         for binding in self._bindings.key_to_bindings.get(key, ()):
-            if await app.run_action(binding.action, self):
+            if await cast("Any", self).app.run_action(binding.action, self):
                 return True
         return False
 
@@ -231,10 +231,10 @@ class Editor(PastingArea):
 
     async def _enter(self) -> None:
         if self.is_searching:
-            self._take_choice()
+            self.take_choice()
             return
         if self._completer.is_open and not self._completer.is_done:
-            marked = self._take_choice()
+            marked = self.take_choice()
             if marked is None or marked.goes_on or not is_command(self.text):
                 return
         self._completer.close()
@@ -323,15 +323,15 @@ class Editor(PastingArea):
         elif self._recall.is_untouched:
             self._completer.close()
         elif mention := self._completer.look(is_first_line=self.document.line_count == 1):
-            find = partial(self._find, *mention)
-            self.run_worker(find, group="mentions", exclusive=True)
+            self.run_worker(partial(self._find, *mention), group="mentions", exclusive=True)
         self._suggest()
 
     async def _find(self, start: int, query: str) -> None:
         await self._completer.find(start, query)
         self._suggest()
 
-    def _take_choice(self) -> Completion | None:
+    def take_choice(self) -> Completion | None:
+        """Take the marked choice, as Tab does; None if there is none."""
         completer, choices = self._completer, self._completer.choices
         if choices is None or completer.offer is None or (marked := choices.marked) is None:
             return None
@@ -344,10 +344,6 @@ class Editor(PastingArea):
             completer.close()
         return marked
 
-    def take_choice(self) -> bool:
-        """Take the marked choice, as Tab does; whether there was one."""
-        return self._take_choice() is not None
-
     def _dismiss(self) -> bool:
         """Close what is open; whether something was. Nothing that was typed is lost."""
         if self._end_search(None):
@@ -359,33 +355,27 @@ class Editor(PastingArea):
     def _suggest(self) -> None:
         """Grey text after the cursor: the rest of a choice, or of an earlier prompt that began like this."""
         self.suggestion = self._suggested() if self.cursor_at_end_of_text else ""
-        hint = self._hint()
+        hint = "Tab opens the paste" if self.paste_here else ""
+        if self.is_searching:
+            hint = "Enter takes it, Esc goes back"
+        elif self._completer.is_open:
+            hint = "Tab takes it, Esc closes the list"
         if self.border_subtitle != hint:
             self.border_subtitle = hint
-
-    def _hint(self) -> str:
-        """What can be done here and is not obvious."""
-        if self.is_searching:
-            return "Enter takes it, Esc goes back"
-        if self._completer.is_open:
-            return "Tab takes it, Esc closes the list"
-        return "Tab opens the paste" if self.paste_here else ""
 
     def _suggested(self) -> str:
         text = self.text
         if self.is_searching or self._recall.is_untouched or len(text) < 2 or "\n" in text:
             return ""
-        return (
-            self._completer.rest_of_marked()
-            if self._completer.is_open
-            else self._recall.history.suggest(text)
-        )
+        if self._completer.is_open:
+            return self._completer.rest_of_marked()
+        return self._recall.history.suggest(text)
 
     def _take_suggestion(self) -> bool:
-        if self.suggestion:
-            self.put_text(self.suggestion)
-            return True
-        return False
+        taken = self.suggestion
+        if taken:
+            self.put_text(taken)
+        return bool(taken)
 
     # Searching earlier prompts
 

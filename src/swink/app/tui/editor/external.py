@@ -51,7 +51,11 @@ async def edit_outside(app: TerminalApp, text: str, environ: Mapping[str, str] |
         if code:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             raise MisuseError(f"{command[0]} ended with {how}; the prompt is as it was")
-        return _read(path)
+        try:
+            written = path.read_text("utf-8", errors="replace")
+        except OSError as error:
+            raise MisuseError(f"what was written cannot be read: {error.strerror}") from error
+        return written.removesuffix("\n") if written.strip() else None
 
 
 def remove_left() -> None:
@@ -64,10 +68,7 @@ def remove_left() -> None:
 
 
 async def _run(command: list[str]) -> int:
-    """Run a program in the foreground of the terminal; cancelled, it is ended.
-
-    Editors obey files of the directory that they start in, so it is not the workspace.
-    """
+    """Run an editor, outside the workspace, whose files it may obey; cancelled, it is ended."""
     process = await Command(tuple(command), NEUTRAL, environment()).start()
     try:
         return await process.wait()
@@ -88,11 +89,3 @@ def _temporary(text: str) -> Generator[Path]:
     finally:
         with suppress(OSError):
             os.unlink(name)
-
-
-def _read(path: Path) -> str | None:
-    try:
-        text = path.read_text("utf-8", errors="replace")
-    except OSError as error:
-        raise MisuseError(f"what was written cannot be read: {error.strerror}") from error
-    return text.removesuffix("\n") if text.strip() else None

@@ -42,10 +42,6 @@ class QueueList(Widget):
         super().__init__()
         self._lines: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._lines
-
     def show_queued(self, steering: Sequence[Message], follow_ups: Sequence[Message] = ()) -> None:
         """Show what waits for the next turn, and what waits until the agent would stop."""
         lines = (
@@ -67,9 +63,8 @@ class QueueList(Widget):
         hint = self.rich_style + self.get_component_rich_style("queue--hint", partial=True)
         last = self._height(self._lines) - 1
         if y == last and len(self._lines) > ROWS:
-            return Strip([Segment(f"  … {len(self._lines) - ROWS + 1} more", hint)]).adjust_cell_length(
-                width, self.rich_style
-            )
+            more = Strip([Segment(f"  … {len(self._lines) - ROWS + 1} more", hint)])
+            return more.adjust_cell_length(width, self.rich_style)
         if not 0 <= y < len(self._lines):
             return Strip.blank(width, self.rich_style)
         kind, text = self._lines[y]

@@ -78,12 +78,10 @@ class PastingArea(FoldedArea):
 
     async def _after_burst(self) -> None:
         """A key that came meanwhile prolongs the wait."""
-        if self._burst_grew and self._burst.is_waiting:
-            self._burst_grew = False
+        grew, self._burst_grew = self._burst_grew, False
+        if grew and self._burst.is_waiting:
             self.set_timer(HOLD, self._after_burst)
-            return
-        self._burst_grew = False
-        if self._burst.is_waiting:
+        elif self._burst.is_waiting:
             await self._settle()
 
     async def _settle(self) -> None:
@@ -109,12 +107,11 @@ class PastingArea(FoldedArea):
 
     async def action_paste_clipboard(self) -> None:
         """Insert the image of the clipboard, or what was copied here."""
-        if self._image_folder is not None:
-            image = await in_thread(save_clipboard_image, self._image_folder)
-            if image is not None:
-                self.put_image(image)
-                return
-        self._put_pasted(make_harmless(cast("Any", self).app.clipboard))
+        folder = self._image_folder
+        if folder is not None and (image := await in_thread(save_clipboard_image, folder)) is not None:
+            self.put_image(image)
+        else:
+            self._put_pasted(make_harmless(cast("Any", self).app.clipboard))
 
     def _put_pasted(self, text: str) -> None:
         if self.is_searching:

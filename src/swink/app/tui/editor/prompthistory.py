@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -60,15 +61,12 @@ class PromptHistory:
         self.all.append(said)
         del self.all[:-MOST]
         if self._path is not None and is_short:
-            path = self._path
-            self._writer.start(lambda: append_quietly(path, said))
+            self._writer.start(partial(_append_quietly, self._path, said))
 
     def here(self) -> list[Typed]:
         """What was said in this directory, each prompt once, oldest first."""
-        newest = {
-            said.typed.text: said.typed for said in reversed(self.all) if said.directory == self._directory
-        }
-        return list(newest.values())[::-1]
+        here = [said.typed for said in reversed(self.all) if said.directory == self._directory]
+        return list({typed.text: typed for typed in here}.values())[::-1]
 
     def describe(self, said: Said) -> str:
         """What a list says about a prompt: lines that are not shown, when it was, and where, if elsewhere."""
@@ -144,10 +142,9 @@ def read_history(path: Path) -> list[Said]:
         return []
     found: list[Said] = []
     decoder = msgspec.json.Decoder(Said)
-    for line in lines:
-        if line.strip():
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                found.append(decoder.decode(line))
+    for line in filter(bytes.strip, lines):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            found.append(decoder.decode(line))
     return [said for said in found if said.typed][-MOST:]
 
 
@@ -170,7 +167,7 @@ def append(path: Path, said: Said) -> None:
             return
 
 
-def append_quietly(path: Path, said: Said) -> None:
+def _append_quietly(path: Path, said: Said) -> None:
     """Add a line; a history that cannot be written is no reason to stop anybody."""
     with suppress(OSError):
         append(path, said)
