@@ -22,6 +22,7 @@ from swink.app.tui.escaping import visible, wrap
 from swink.app.tui.look import Look
 from swink.app.tui.sourcecode import highlight
 from swink.app.tui.strips import Piece, chop_pieces, pad, strip
+from swink.events.transcript.blockkinds import counted
 from swink.events.transcript.diffs import Diff, Hunk, Line, Span, changed_words
 
 WIDE = 160
@@ -73,8 +74,7 @@ def paint_diff(diff: Diff, width: int, look: Look, *, side_by_side: bool | None 
     for hunk in hunks:
         start, end = _place(hunk)
         if start > at:
-            lines = "1 unchanged line" if start - at == 1 else f"{start - at:,} unchanged lines"
-            strips.append(strip((f"⋯ {lines}", look.dim)))
+            strips.append(strip((f"⋯ {counted(start - at, 'unchanged line')}", look.dim)))
         strips += _paint(hunk, frame)
         at = end
     return strips + _left_out(left_out, width, look)

@@ -55,7 +55,7 @@ class ScreenUpdater:
             self.todo.begin_conversation()
         changes = transcript.since(self._version)
         self._version = changes.version
-        self.view.plan = driver.is_planning
+        self.view.set_planning(driver.is_planning)
         self.view.take_changes(changes)
         if is_other:
             gc.freeze()  # what is loaded stays; to search it for garbage takes longer the more it is

@@ -76,10 +76,8 @@ def answer_lines(offered: Sequence[AnswerOption], marked: str, width: int, look:
         style = look.selected if choice.key == marked else look.text
         lines[-1] += [(f"{choice.key} ", look.accent, choice.key), (choice.word, style, choice.key)]
         lines[-1].append(("  ", look.text, ""))
-    return [
-        *lines,
-        *[_answer_line(choice, marked, width, look) for choice in offered if choice.key == marked],
-    ]
+    chosen = [_answer_line(choice, marked, width, look) for choice in offered if choice.key == marked]
+    return [*lines, *chosen]
 
 
 def review_lines(review: Review, at: int, look: Look) -> Lines:

@@ -8,17 +8,8 @@ choose → y, a, n: answered            Esc: back to the editor, the question st
 from collections.abc import Sequence
 from typing import Literal
 
+from swink.app.assistant import person
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.person import (
-    Always,
-    ByRule,
-    Once,
-    Question,
-    Refuse,
-    Reply,
-    answer_options,
-    default_key,
-)
 from swink.app.assistant.reviewing import Review, editable_text, edited_call
 from swink.app.assistant.rulebook import Scope
 from swink.app.assistant.rules import SEPARATOR, parse_rule
@@ -36,6 +27,14 @@ Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk"]
 _LONG = 100_000
 """Characters of a call up to which it is laid out at once."""
 _SCOPES: dict[Scope, str] = {"project": "in this project", "user": "everywhere"}
+_REPLIES: dict[str, person.Reply] = {"y": person.Once(), "a": person.Always(), "n": person.Refuse()}
+_HINTS = {
+    "choose": "Enter takes the marked answer · Esc back to the editor",
+    "reason": "Enter refuses · Esc back",
+    "edit": "Enter runs it so · Ctrl+J new line · Esc back",
+    "review": "← → other parts · Esc back",
+    "hunk": "Enter takes these lines · Ctrl+J new line · Esc back",
+}
 
 
 class ApprovalPanel(AskingPanel):
@@ -53,11 +52,11 @@ class ApprovalPanel(AskingPanel):
         self._hunk = 0
 
     @property
-    def question(self) -> Question | None:
+    def question(self) -> person.Question | None:
         return self.asked
 
     @property
-    def waiting(self) -> Sequence[Question]:
+    def waiting(self) -> Sequence[person.Question]:
         return self.permissions.waiting
 
     def update_questions(self, *, editor_is_blank: bool = True) -> None:
@@ -66,10 +65,10 @@ class ApprovalPanel(AskingPanel):
 
     def begin_question(self) -> None:
         self.stage, self._raw, self._trouble, self._review = "choose", False, "", None
-        self._marked = "y" if self.question is None else default_key(self.question)
+        self._marked = "y" if self.question is None else person.default_key(self.question)
         self._scope = "project"
 
-    def _answer(self, reply: Reply) -> None:
+    def _answer(self, reply: person.Reply) -> None:
         if self.question is None:
             return
         self.permissions.questions.answer(self.question, reply)
@@ -85,23 +84,9 @@ class ApprovalPanel(AskingPanel):
             return
         more = f" · 1 of {count}" if count > 1 else ""
         ends = " · this may destroy something" if question.is_destructive else ""
-        self.show_title(f"Run {question.request.name}?{ends}{more}", self._hint())
-
-    def _hint(self) -> str:
-        match self.stage:
-            case "choose":
-                return "Enter takes the marked answer · Esc back to the editor"
-            case "reason":
-                return "Enter refuses · Esc back"
-            case "rule":
-                here, there = _SCOPES[self._scope], _SCOPES[_other(self._scope)]
-                return f"Enter allows and saves it {here} · Tab: {there} · Esc back"
-            case "edit":
-                return "Enter runs it so · Ctrl+J new line · Esc back"
-            case "review":
-                return "← → other parts · Esc back"
-            case "hunk":
-                return "Enter takes these lines · Ctrl+J new line · Esc back"
+        here, there = _SCOPES[self._scope], _SCOPES[_other(self._scope)]
+        hint = _HINTS.get(self.stage, f"Enter allows and saves it {here} · Tab: {there} · Esc back")
+        self.show_title(f"Run {question.request.name}?{ends}{more}", hint)
 
     # Keys
 
@@ -111,7 +96,7 @@ class ApprovalPanel(AskingPanel):
     def _choose_key(self, key: str) -> bool:
         question = self.question
         assert question is not None
-        offered = answer_options(question)
+        offered = person.answer_options(question)
         keys = [choice.key for choice in offered]
         match key:
             case "up" | "down" | "k" | "j":
@@ -122,12 +107,8 @@ class ApprovalPanel(AskingPanel):
                 return self._choose_key(self._marked)
             case "escape":
                 self.post_message(self.Leave())
-            case "y":
-                self._answer(Once())
-            case "a":
-                self._answer(Always())
-            case "n":
-                self._answer(Refuse())
+            case "y" | "a" | "n":
+                self._answer(_REPLIES[key])
             case "r":
                 self._write("reason", "", "why not, for the model")
             case "e":
@@ -194,10 +175,10 @@ class ApprovalPanel(AskingPanel):
         try:
             match self.stage:
                 case "reason":
-                    self._answer(Refuse(event.text.strip()))
+                    self._answer(person.Refuse(event.text.strip()))
                 case "rule":
                     rules = tuple(parse_rule(part) for part in event.text.split(SEPARATOR) if part.strip())
-                    self._answer(ByRule(rules, self._scope) if rules else Once())
+                    self._answer(person.ByRule(rules, self._scope) if rules else person.Once())
                 case "edit":
                     self._answer(edited_call(question.request, event.text))
                 case "hunk" if self._review is not None:
@@ -233,7 +214,7 @@ class ApprovalPanel(AskingPanel):
             self.query_one(CallView).show_rows([(("this call is long; a moment …", "notice"),)], self._room)
             self.run_worker(self._lay_out_long(question, width), exclusive=True, group="lay out")
 
-    async def _lay_out_long(self, question: Question, width: int) -> None:
+    async def _lay_out_long(self, question: person.Question, width: int) -> None:
         rows = await in_thread(self._rows, width)
         if question is self.question:
             self.query_one(CallView).show_rows(rows, self._room)
@@ -246,9 +227,7 @@ class ApprovalPanel(AskingPanel):
         if question is None:
             return ()
         if review is not None:
-            return list(
-                paint_hunk(review.diff.hunks[self._hunk], width - 1, self.look, path=review.diff.path)
-            )
+            return paint_hunk(review.diff.hunks[self._hunk], width - 1, self.look, path=review.diff.path)
         rows: list[Row] = list(rows_of(question, width - 1, raw=self._raw))
         if question.preview is not None and question.preview.diff is not None and not self._raw:
             rows += paint_diff(question.preview.diff, width - 1, self.look)
@@ -272,7 +251,7 @@ class ApprovalPanel(AskingPanel):
         if self._review is not None:
             return [*lines, *review_lines(self._review, self._hunk, self.look)]
         marked = self._marked if self.has_focus_within else ""
-        options = answer_options(self.question)
+        options = person.answer_options(self.question)
         return [*lines, *answer_lines(options, marked, width, self.look, low=self.is_low)]
 
 

@@ -211,19 +211,9 @@ class AskingPanel(Vertical, can_focus=True):
         if self.is_asking and self.content_size.width != self._width:
             self.lay_out(keep=True)
 
-    def on_descendant_focus(self) -> None:
-        self._show_focus()
-
-    def on_descendant_blur(self) -> None:
-        self._show_focus()
-
     def on_focus(self) -> None:
-        self._show_focus()
-
-    def on_blur(self) -> None:
-        self._show_focus()
-
-    def _show_focus(self) -> None:
         self.set_class(self.has_focus_within, "active")
         if self.is_asking:
             self.show_answers()
+
+    on_blur = on_descendant_focus = on_descendant_blur = on_focus

@@ -1,6 +1,6 @@
 """The call of a question, row by row: every argument, literally, no line mistakable for one of ours."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -59,28 +59,19 @@ def text_rows(text: str, width: int, kind: Kind, *, first: str = "", rest: str =
 
 
 def _argument(name: str, value: Any, width: int) -> Iterator[Row]:
-    text = value if isinstance(value, str) else _json(value)
+    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
+    if isinstance(value, dict | list):
+        text = msgspec.json.format(text, indent=2)
     label = f"{visible(name).replace(chr(10), ' ')} "
     lines = text.split("\n")
     if len(lines) == 1 and len(label) + len(text) <= width and text.isascii():
         yield ((label, "name"), (visible(text) or '""', "text"))
         return
     yield ((label[:width], "name"),)
-    for line in lines:
-        yield from _barred(line, width)
-
-
-def _barred(line: str, width: int) -> Iterable[Row]:
-    """A line behind a bar; where it goes on in the next row, the bar is broken."""
-    shown = visible(line)
-    for number, (start, end) in enumerate(chops(shown, max(2, width - 2))):
-        yield (("│ " if not number else "┆ ", "bar"), (shown[start:end], "text"))
-
-
-def _json(value: Any) -> str:
-    if isinstance(value, dict | list):
-        return msgspec.json.format(msgspec.json.encode(value, enc_hook=repr), indent=2).decode()
-    return msgspec.json.encode(value, enc_hook=repr).decode()
+    for shown in map(visible, lines):
+        for number, (start, end) in enumerate(chops(shown, max(2, width - 2))):
+            # Where a line goes on in the next row, the bar is broken.
+            yield (("│ " if not number else "┆ ", "bar"), (shown[start:end], "text"))
 
 
 class CallView(ScrollView, can_focus=False):
@@ -91,21 +82,17 @@ class CallView(ScrollView, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self.look: Look = LOOKS["dark"]
-        self._rows: Sequence[Row] = ()
-
-    @property
-    def rows(self) -> Sequence[Row]:
-        return self._rows
+        self.rows: Sequence[Row] = ()
 
     @property
     def is_cut(self) -> bool:
         """Whether there are more rows than there is room for."""
         height = self.styles.height
-        return height is not None and len(self._rows) > height.value
+        return height is not None and len(self.rows) > height.value
 
     def show_rows(self, rows: Sequence[Row], most: int, *, keep: bool = False) -> None:
         """Show rows, at most so many at a time; from the beginning unless the place is kept."""
-        self._rows = rows
+        self.rows = rows
         self.styles.height = max(1, min(len(rows), most))
         self.virtual_size = Size(self.size.width, len(rows))
         if not keep:
@@ -114,6 +101,5 @@ class CallView(ScrollView, can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         number = self.scroll_offset.y + y
-        width = self.size.width
-        row = self._rows[number] if number < len(self._rows) else ()
-        return paint(row, width, self.look).apply_style(self.rich_style)
+        row = self.rows[number] if number < len(self.rows) else ()
+        return paint(row, self.size.width, self.look).apply_style(self.rich_style)

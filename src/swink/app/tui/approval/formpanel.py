@@ -109,9 +109,8 @@ class FormPanel(AskingPanel):
             hint = "Enter sends it · ← back · Esc to the editor"
         else:
             several = "Space takes one more · " if filling.item.several else ""
-            hint = (
-                f"{several}Enter takes it · {'← → other questions · ' if count > 1 else ''}Esc to the editor"
-            )
+            others = "← → other questions · " if count > 1 else ""
+            hint = f"{several}Enter takes it · {others}Esc to the editor"
         asker = "the agent" if self.form is None else visible(self.form.asker)
         self.show_title(f"{asker[0].upper()}{asker[1:]} asks{where}", hint)
 
@@ -123,18 +122,11 @@ class FormPanel(AskingPanel):
         if filling.item is not None:
             for number, choice in enumerate(filling.item.choices):
                 lines += self._choice(filling.item, number, choice)
-            lines.append(
-                _line(
-                    "t",
-                    "write another answer" if filling.item.choices else "write the answer",
-                    look.accent,
-                    look.text,
-                )
-            )
+            offer = "write another answer" if filling.item.choices else "write the answer"
+            lines.append(_line("t", offer, look.accent, look.text))
         else:
             lines.append(_line("enter", "send the answers", look.accent, look.strong))
-        lines.append(_line("x", "do not answer", look.accent, look.dim))
-        return lines
+        return [*lines, _line("x", "do not answer", look.accent, look.dim)]
 
     def _choice(self, item: Item, number: int, choice: str) -> Lines:
         look, filling = self.look, self._filling
@@ -142,15 +134,11 @@ class FormPanel(AskingPanel):
         is_taken = number in filling.taken[filling.at]
         key = str(number + 1)
         box = ("☑ " if is_taken else "☐ ") if item.several else ("✓ " if is_taken else "")
-        first = ("▸ " if is_marked else "  ", look.accent, key)
         style = look.strong if is_marked else look.text
         rows = wrap(box + visible(choice).replace("\n", " "), max(8, self.width - 5))
-        return [
-            [first, (f"{key} ", look.accent, key), (row, style, key)]
-            if not at
-            else [("    ", look.text, key), (row, style, key)]
-            for at, row in enumerate(rows)
-        ]
+        lines: Lines = [[("    ", look.text, key), (row, style, key)] for row in rows]
+        lines[0][:1] = [("▸ " if is_marked else "  ", look.accent, key), (f"{key} ", look.accent, key)]
+        return lines
 
 
 def _line(key: str, text: str, accent: Style, style: Style) -> list[tuple[str, Style, str]]:

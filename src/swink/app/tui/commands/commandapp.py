@@ -1,7 +1,7 @@
 """An app that obeys commands, by a line, by a key or from the palette."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -51,10 +51,7 @@ class CommandApp(TerminalApp):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The command palette: every command of ours."""
         for each in listed():
-            yield SystemCommand(f"{each.name} {each.usage}".strip(), each.help, self._in_palette(each.name))
-
-    def _in_palette(self, name: str) -> Callable[[], None]:
-        return lambda: self.obey(name)
+            yield SystemCommand(f"{each.name} {each.usage}".strip(), each.help, partial(self.obey, each.name))
 
     async def _obey(self, line: str) -> None:
         name, _, rest = line.partition(" ")

@@ -23,11 +23,11 @@ async def mcp(context: CommandContext, rest: str) -> None:
     """MCP servers: how they stand, and what they offer"""
     servers = _environment(context).servers
     word, _, name = rest.partition(" ")
-    if word in ("restart", "login") and name.strip() not in [state.name for state in servers.states]:
-        raise MisuseError(f"there is no MCP server {name.strip()!r}; /mcp lists them")
     if word in ("restart", "login"):
-        await (servers.login if word == "login" else servers.restart)(name.strip())
-        context.say(f"starting the MCP server {name.strip()} again")
+        if (name := name.strip()) not in [state.name for state in servers.states]:
+            raise MisuseError(f"there is no MCP server {name!r}; /mcp lists them")
+        await (servers.login if word == "login" else servers.restart)(name)
+        context.say(f"starting the MCP server {name} again")
         return
     if rest:
         raise MisuseError("write /mcp, /mcp restart NAME or /mcp login NAME")
@@ -103,11 +103,11 @@ def usage(context: CommandContext, rest: str) -> None:
     used = totals.usage
     cached = f", {used.cache_read:,} of them from the cache" if used.cache_read else ""
     sent = used.input + used.cache_read + used.cache_write
+    unpriced = "" if totals.is_priced else " and what has no known price"
     lines = [
         f"{totals.prompts} prompts, {totals.replies} replies",
         f"{sent:,} tokens in{cached}; {used.output:,} out",
-        f"cost {format_dollars(totals.cost.total, 4)}"
-        + ("" if totals.is_priced else " and what has no known price"),
+        f"cost {format_dollars(totals.cost.total, 4)}{unpriced}",
     ]
     if (delegated := totals.cost.total - transcript.totals.cost.total) > 0:
         lines.append(f"{format_dollars(delegated, 4)} of it by sub-agents")
@@ -126,9 +126,9 @@ async def reload(context: CommandContext, rest: str) -> None:
     context.settings = settings
     apply_settings(context, settings)
     trust = await in_thread(look_up, environment.directory)
-    await environment.open(
-        settings=settings, trust=await ask_trust(context, trust) if trust.standing == "changed" else trust
-    )
+    if trust.standing == "changed":
+        trust = await ask_trust(context, trust)
+    await environment.open(settings=settings, trust=trust)
     files = len(environment.instructions.files) if environment.instructions else 0
     commands, servers = len(environment.commands), len(environment.servers.states)
     context.say(f"read again: {files} AGENTS.md, {commands} commands, {servers} servers")
@@ -198,12 +198,8 @@ def _context_lines(use: ContextUse, model: str) -> list[str]:
     share = f" of {window:,} ({use.used / window:.0%})" if window else ""
     lines = [f"{model}: about {use.used:,} tokens{share}"]
     for part in use.parts:
-        lines.append(_context_line(part.name, part.tokens, whole))
+        filled = min(_BAR, round(part.tokens / whole * _BAR))
+        lines.append(f"{part.name:<13} {'█' * filled}{'░' * (_BAR - filled)} {part.tokens:>9,}")
     if use.free is not None:
         lines.append(f"{'free':<13} {'':{_BAR}} {use.free:>9,}")
     return lines
-
-
-def _context_line(name: str, tokens: int, whole: int) -> str:
-    filled = min(_BAR, round(tokens / whole * _BAR))
-    return f"{name:<13} {'█' * filled}{'░' * (_BAR - filled)} {tokens:>9,}"

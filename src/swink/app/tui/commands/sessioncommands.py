@@ -74,9 +74,8 @@ async def rewind(context: CommandContext, rest: str) -> None:
     if chosen == "redo":
         _tell(context, "the rewind is undone", await sessions.redo())
         return
-    done = await sessions.rewind(
-        chosen.number, chat=chosen.chat, files=chosen.files, confirmed=chosen.confirmed
-    )
+    chat, files, confirmed = chosen.chat, chosen.files, chosen.confirmed
+    done = await sessions.rewind(chosen.number, chat=chat, files=files, confirmed=confirmed)
     if done.prompt is not None:
         context.editor.put_back(done.prompt.text)
     _tell(context, "went back to before that prompt" if chosen.chat else "the conversation stays", done)

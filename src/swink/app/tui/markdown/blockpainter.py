@@ -22,6 +22,8 @@ _LEAST = 8
 _WIDEST = 120
 """Columns of prose: the eye does not find back over longer lines. Code and tables take what they need."""
 _BULLETS = "•◦▪"
+_BOXES = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
+_ALIGNS: dict[object, Align] = {"text-align:right": "right", "text-align:center": "center"}
 _APART = ("fence", "code_block", "table_open", "hr")
 
 
@@ -62,12 +64,11 @@ class Blocks:
         PARSER.block.parse(self._source, PARSER, {}, tokens)
         if any(token.level >= _DEEPEST for token in tokens):
             return paint_literal(self._source, width, self._look)
-        nodes = _nest(tokens)
+        nodes, rows = _nest(tokens), list[Row]()
         if not has_head and nodes and nodes[0].token.type == "table_open":
             table, *nodes = nodes
             rows = self._table(table, width, 0, self._carry.widths)
-            return rows + self._paint_all(nodes, width, self._look.text, 0)
-        return self._paint_all(nodes, width, self._look.text, 0)
+        return rows + self._paint_all(nodes, width, self._look.text, 0)
 
     def _paint_all(self, nodes: Sequence[_Node], width: int, style: Style, depth: int) -> list[Row]:
         rows: list[Row] = []
@@ -116,8 +117,7 @@ class Blocks:
                 return self._text(node, width, style)
 
     def _text(self, node: _Node, width: int, style: Style) -> list[Row]:
-        content = "".join(child.token.content for child in node.children)
-        lines = paint_inline(content, self._look, style, self._known)
+        lines = paint_inline(_content(node), self._look, style, self._known)
         return [row for line in lines for row in wrap_pieces(line, min(width, _WIDEST))]
 
     def _list(self, node: _Node, width: int, style: Style, depth: int, start: int | None = None) -> list[Row]:
@@ -126,7 +126,7 @@ class Blocks:
         for number, item in enumerate(node.children):
             if number and self._is_apart(item.token):
                 rows.append([])
-            mark = f"{start + number}{item.token.markup}" if start is not None else _bullet(depth)
+            mark = _BULLETS[min(depth, 2)] if start is None else f"{start + number}{item.token.markup}"
             mark = f"{_task(item) or mark} "
             inner = width - len(mark) if width - len(mark) >= _LEAST else width
             first, *rest = self._paint_all(item.children, inner, style, depth + 1) or [[]]
@@ -145,14 +145,8 @@ class Blocks:
         for group in node.children:
             style = look.strong if group.token.type == "thead_open" else look.text
             for row in group.children:
-                cells = [
-                    paint_inline(
-                        "".join(part.token.content for part in cell.children), look, style, self._known
-                    )
-                    for cell in row.children
-                ]
-                aligns = aligns or [_align(cell.token) for cell in row.children]
-                rows.append(cells)
+                rows.append([paint_inline(_content(cell), look, style, self._known) for cell in row.children])
+                aligns = aligns or [_ALIGNS.get(cell.token.attrGet("style"), "left") for cell in row.children]
         table = MarkdownTable(rows, aligns)
         fitted = tuple(widths or fit(table, width))
         if depth == 0:
@@ -175,14 +169,14 @@ def _nest(tokens: Sequence[Token]) -> list[_Node]:
     return top
 
 
+def _content(node: _Node) -> str:
+    return "".join(child.token.content for child in node.children)
+
+
 def _is_apart(before: _Node, node: _Node) -> bool:
     """Whether two blocks look better with a line between them, whatever the source has."""
     kinds = before.token.type, node.token.type
     return kinds[1] == "heading_open" or any(kind in _APART for kind in kinds)
-
-
-def _bullet(depth: int) -> str:
-    return _BULLETS[min(depth, len(_BULLETS) - 1)]
 
 
 def _task(item: _Node) -> str:
@@ -190,22 +184,7 @@ def _task(item: _Node) -> str:
     if not item.children or item.children[0].token.type != "paragraph_open":
         return ""
     inline = item.children[0].children[0].token
-    match inline.content[:4]:
-        case "[ ] ":
-            box = "☐"
-        case "[x] " | "[X] ":
-            box = "☑"
-        case _:
-            return ""
-    inline.content = inline.content[4:]
+    box = _BOXES.get(inline.content[:4], "")
+    if box:
+        inline.content = inline.content[4:]
     return box
-
-
-def _align(token: Token) -> Align:
-    match token.attrGet("style"):
-        case "text-align:right":
-            return "right"
-        case "text-align:center":
-            return "center"
-        case _:
-            return "left"

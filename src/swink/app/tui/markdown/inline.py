@@ -87,9 +87,8 @@ def _paint(tokens: list[Token], look: Look, base: Style) -> list[list[Piece]]:
             case "code_inline":
                 lines[-1].append((visible(token.content).replace("\n", " "), styles[-1] + look.code))
             case "image":
-                name = "".join(
-                    "\n" if child.type == "softbreak" else child.content for child in token.children or []
-                )
+                parts = token.children or []
+                name = "".join("\n" if part.type == "softbreak" else part.content for part in parts)
                 lines[-1].append((f"[image: {visible(name)}]".replace("\n", " "), look.dim))
             case "link_open":
                 link = str(token.attrGet("href") or ""), len(lines), len(lines[-1])

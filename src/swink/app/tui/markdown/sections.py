@@ -22,7 +22,6 @@ _CODE_HARD = 60
 """…or anywhere: colours start anew there."""
 
 _BLANK = re.compile(r"(?:[ \t\r]*\n)*")
-_INDENT = re.compile(r"[ \t]*")
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
 _ITEM = re.compile(r"(?P<start> {0,3}(?:[-+*]|\d{1,9}[.)]))(?P<space>[ \t]+|$)")
 _DELIMITER = re.compile(r"[ \t>]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
@@ -121,7 +120,7 @@ def _text(text: str, start: int, continues: Open) -> Section:
         if not line.strip():
             at, was_blank = after, True
             continue
-        indent = _indent_of(line)
+        indent = len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
         item = _ITEM.match(line)
         if at > start:
             is_inside = bool(offset) and indent >= offset
@@ -145,8 +144,3 @@ def _text(text: str, start: int, continues: Open) -> Section:
             head = text[before:after]
         before, at, count, was_blank = at, after, count + 1, False
     return cut(len(text), None, is_settled=False)
-
-
-def _indent_of(line: str) -> int:
-    found = _INDENT.match(line)
-    return len(found[0].expandtabs(4)) if found else 0

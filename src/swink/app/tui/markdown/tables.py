@@ -1,6 +1,7 @@
 """Tables: columns as wide as they need, or as there is room; narrow screens get one line a cell."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
@@ -73,9 +74,8 @@ def paint_table(
         if number and (is_tall or (number == 1 and has_head)):
             rows.append(list(rule))
         for line in range(max(len(cell) for cell in cells)):
-            rows.append(
-                _line([cell[line] if line < len(cell) else [] for cell in cells], table, widths, look)
-            )
+            parts = [cell[line] if line < len(cell) else [] for cell in cells]
+            rows.append(_line(parts, table, widths, look))
     return rows
 
 
@@ -103,8 +103,6 @@ def _as_lists(table: MarkdownTable, width: int, look: Look, *, has_head: bool) -
             rows.append([("─" * min(width, 8), look.border)])
         for name, cell in zip(head, cells, strict=True):
             for count, line in enumerate(cell):
-                label: Row = (
-                    [*[piece for part in name for piece in part], (": ", look.dim)] if count == 0 else []
-                )
+                label = [] if count else [*chain.from_iterable(name), (": ", look.dim)]
                 rows += wrap_pieces([*label, *line], width)
     return rows

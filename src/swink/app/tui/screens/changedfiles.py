@@ -1,6 +1,6 @@
 """What the tools of this conversation changed in files, as they are now against what they were at first."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.text import Text
 
@@ -27,22 +27,10 @@ class ChangedFiles(ListScreen[None]):
         self._kinds = {change.path: _kind(change) for change, _ in changes}
 
     async def rows(self, typed: str) -> Sequence[ListRow]:
-        added = sum(diff.added for diff in self._diffs.values() if diff is not None)
-        removed = sum(diff.removed for diff in self._diffs.values() if diff is not None)
         count = len(self._diffs)
         name = "1 file" if count == 1 else f"{count} files"
-        return [
-            ListRow(_ALL, self._row(name, "", added, removed)),
-            *[
-                ListRow(
-                    path,
-                    self._row(
-                        path, self._kinds[path], diff.added if diff else 0, diff.removed if diff else 0
-                    ),
-                )
-                for path, diff in self._diffs.items()
-            ],
-        ]
+        files = [self._row(path, path, self._kinds[path], [diff]) for path, diff in self._diffs.items()]
+        return [self._row(_ALL, name, "", self._diffs.values()), *files]
 
     async def preview(self, id: str) -> Text:
         shown = self._diffs.items() if id == _ALL else [(id, self._diffs[id])]
@@ -51,11 +39,12 @@ class ChangedFiles(ListScreen[None]):
     def take_row(self, id: str) -> None:
         self.dismiss(None)
 
-    def _row(self, name: str, kind: str, added: int, removed: int) -> Text:
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(visible(name), self.look.text)
+    def _row(self, id: str, name: str, kind: str, diffs: Collection[Diff | None]) -> ListRow:
+        added = sum(diff.added for diff in diffs if diff is not None)
+        removed = sum(diff.removed for diff in diffs if diff is not None)
+        text = Text(no_wrap=True, overflow="ellipsis").append(visible(name), self.look.text)
         text.append(f" +{added}", self.look.ok).append(f" −{removed}", self.look.failed)
-        return text.append(f"  {kind}", self.look.dim)
+        return ListRow(id, text.append(f"  {kind}", self.look.dim))
 
 
 def _kind(change: FileChange) -> str:

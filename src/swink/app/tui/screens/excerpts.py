@@ -74,7 +74,7 @@ def diffs_text(diffs: Iterable[tuple[str, Diff | None]], width: int, look: Look)
     left = _LINES
     for path, diff in diffs:
         if diff is None:
-            text.append(f"{visible(path)}", look.strong).append("  no text to show\n\n", look.dim)
+            text.append(visible(path), look.strong).append("  no text to show\n\n", look.dim)
             continue
         strips = paint_diff(diff, width, look)
         text.append_text(painted(strips[:left])).append("\n")

@@ -32,27 +32,19 @@ class FamilyTree(ListScreen[str | None]):
         except AgentError as error:
             self.hint(str(error))
             return []
-        lines = tree_lines(branches, self._current)
-        return [
-            ListRow(
-                branch.meta.id,
-                Text(
-                    visible(line),
-                    self.look.strong if branch.meta.id == self._current else self.look.text,
-                    no_wrap=True,
-                    overflow="ellipsis",
-                ),
-            )
-            for branch, line in zip(branches, lines, strict=True)
-        ]
+        rows: list[ListRow] = []
+        for branch, line in zip(branches, tree_lines(branches, self._current), strict=True):
+            style = self.look.strong if branch.meta.id == self._current else self.look.text
+            text = Text(visible(line), style, no_wrap=True, overflow="ellipsis")
+            rows.append(ListRow(branch.meta.id, text))
+        return rows
 
     def first(self, ids: Sequence[str]) -> int | None:
         return ids.index(self._current) if self._current in ids else super().first(ids)
 
     async def preview(self, id: str) -> Text:
         try:
-            stored = await in_thread(self._store.read, id)
-            blocks = await in_thread(lambda: Transcript.of(stored.records).blocks)
+            blocks = await in_thread(lambda: Transcript.of(self._store.read(id).records).blocks)
         except AgentError as error:
             return Text(str(error), self.look.failed)
         return await in_thread(last_blocks, blocks, self.width, self.look)

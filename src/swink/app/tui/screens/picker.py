@@ -59,32 +59,22 @@ class Picker(ModalScreen[str | None]):
 
     def action_move(self, step: int) -> None:
         options = self.query_one(OptionList)
-        if step > 0:
-            options.action_cursor_down()
-        else:
-            options.action_cursor_up()
+        options.action_cursor_down() if step > 0 else options.action_cursor_up()
 
     def _narrow(self, typed: str) -> None:
         options = self.query_one(OptionList)
         words = typed.lower().split()
-        fitting = [
-            (value, about)
-            for value, about in self._choices.items()
-            if all(word in f"{value} {about}".lower() for word in words)
-        ]
-        values = [value for value, _ in fitting]
-        options.clear_options()
+        texts = {value: f"{value} {about}".lower() for value, about in self._choices.items()}
+        values = [value for value, text in texts.items() if all(word in text for word in words)]
         width = max(map(len, values), default=0)
-        options.add_options(
-            [Option(_line(value, about, width, value == self._current), value) for value, about in fitting]
-        )
-        options.highlighted = (
-            values.index(self._current) if self._current in values else 0 if values else None
-        )
-        count = f"{len(fitting)} of {len(self._choices)}" if words else f"{len(self._choices)}"
-        self.query_one(Static).update(count if fitting else "nothing fits what is typed")
+        options.clear_options()
+        options.add_options([Option(self._line(value, width), value) for value in values])
+        if values:
+            options.highlighted = values.index(self._current) if self._current in values else 0
+        count = f"{len(values)} of {len(self._choices)}" if words else f"{len(self._choices)}"
+        self.query_one(Static).update(count if values else "nothing fits what is typed")
 
-
-def _line(value: str, about: str, width: int, is_current: bool) -> Text:
-    text = Text(f"{'● ' if is_current else '  '}{value:{width}}", no_wrap=True, overflow="ellipsis")
-    return text.append(f"  {about}", style="dim") if about else text
+    def _line(self, value: str, width: int) -> Text:
+        mark, about = "● " if value == self._current else "  ", self._choices[value]
+        text = Text(f"{mark}{value:{width}}", no_wrap=True, overflow="ellipsis")
+        return text.append(f"  {about}", style="dim") if about else text

@@ -69,9 +69,8 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
 
     async def preview(self, id: str) -> Text:
         if id == _REDO:
-            return Text(
-                "The conversation and the files are again as they were before the rewind.", self.look.text
-            )
+            again = "The conversation and the files are again as they were before the rewind."
+            return Text(again, self.look.text)
         number = self._options[id].number if id in self._options else int(id)
         prompt = next(prompt for prompt in self._sessions.prompts() if prompt.number == number)
         text = Text().append(f"> {visible(shorten(prompt.text, 500))}", self.look.prompt).append("\n\n")
@@ -99,20 +98,20 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
         if self._number is None:
             super().action_back()
             return
-        number, self._number, self._options = self._number, None, {}
-        self.hints = _PROMPTS
-        self.hint()
-        self.refresh_rows(mark=str(number))
+        number, self._options = self._number, {}
+        self._list_for(None, _PROMPTS, str(number))
 
     async def _choose(self, number: int) -> None:
         try:
             self._changes = await self._sessions.preview(number)
         except (AgentError, OSError):
             self._changes = ()
-        self._number = number
-        self.hints = _WHAT
+        self._list_for(number, _WHAT, "both")
+
+    def _list_for(self, number: int | None, hints: str, mark: str) -> None:
+        self._number, self.hints = number, hints
         self.hint()
-        self.refresh_rows(mark="both")
+        self.refresh_rows(mark=mark)
 
     def _choices(self, number: int) -> list[ListRow]:
         free = [change for change in self._changes if not change.conflict]

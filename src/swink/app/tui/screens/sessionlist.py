@@ -64,22 +64,16 @@ class SessionList(ListScreen[SessionChoice | None]):
             self.hint(str(error))
             return []
         self._metas = {each.meta.id: each for each in found}
-        now = time.time()
-        return [
-            row(
-                each.meta.id,
-                format_age(now - each.meta.updated),
-                f"{self._mark(each.meta)}{title_line(each.meta)}",
-                self.look,
-            )
-            for each in found
-        ]
+        return [self._row(each.meta) for each in found]
+
+    def _row(self, meta: SessionMeta) -> ListRow:
+        marks = f"{'● ' if meta.id == self._current else ''}{'↳ ' if meta.parent is not None else ''}"
+        return row(meta.id, format_age(time.time() - meta.updated), f"{marks}{title_line(meta)}", self.look)
 
     async def preview(self, id: str) -> Text:
         meta = self._metas[id].meta
         try:
-            stored = await in_thread(self._store.read, id)
-            blocks = await in_thread(lambda: Transcript.of(stored.records).blocks)
+            blocks = await in_thread(lambda: Transcript.of(self._store.read(id).records).blocks)
         except AgentError as error:
             return Text(str(error), self.look.failed)
         text = Text().append(f"{visible(title_line(meta))}\n", self.look.strong)
@@ -122,9 +116,8 @@ class SessionList(ListScreen[SessionChoice | None]):
             self.hint("this conversation is open: begin another one first (/new)")
             return
         self._asking = "delete"
-        self.hint(
-            f"delete “{shorten(self._meta().title, 30)}” for ever? y deletes it, any other key does not"
-        )
+        title = shorten(self._meta().title, 30)
+        self.hint(f"delete “{title}” for ever? y deletes it, any other key does not")
 
     def on_key(self, event: Key) -> None:
         """The answer to whether to delete. Other keys are the listing's, which Textual calls by itself."""
@@ -187,14 +180,11 @@ class SessionList(ListScreen[SessionChoice | None]):
         self.hint()
         self.list.focus()
 
-    def _mark(self, meta: SessionMeta) -> str:
-        return f"{'● ' if meta.id == self._current else ''}{'↳ ' if meta.parent is not None else ''}"
-
     def _meta(self) -> SessionMeta:
         return self._metas[self.marked or ""].meta
 
     def _name_scope(self) -> None:
-        self.title_text = (
-            "conversations in all directories" if self._here is None else "conversations in this directory"
-        )
-        self.hints = _HINTS.format("this directory" if self._here is None else "all directories")
+        here, other = "this directory", "all directories"
+        if self._here is None:
+            here, other = other, here
+        self.title_text, self.hints = f"conversations in {here}", _HINTS.format(other)

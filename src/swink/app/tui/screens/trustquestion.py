@@ -52,15 +52,12 @@ class TrustQuestion(ModalScreen[str | None]):
             yield Static(visible(str(self._trust.project)), classes="project", markup=False)
             yield Static(self._trust.question, markup=False)
             if self._trust.changes:
-                lines = "\n".join(self._trust.changes)
                 with VerticalScroll(classes="changes", can_focus=False):
-                    yield Static(visible(lines), markup=False)
+                    yield Static(visible("\n".join(self._trust.changes)), markup=False)
             elif self._found:
                 yield Static(f"Here: {', '.join(self._found)}", classes="found", markup=False)
-            answers = self._trust.answers
-            yield OptionList(
-                *(Option(Text(f"{key}  {meaning}"), key) for key, meaning in answers.items()), markup=False
-            )
+            answers = [Option(Text(f"{key}  {text}"), key) for key, text in self._trust.answers.items()]
+            yield OptionList(*answers, markup=False)
             paging = "PgUp and PgDn show all changes · " if self._trust.changes else ""
             yield Static(f"{paging}Enter takes · Esc decides later", classes="hints", markup=False)
 

@@ -12,16 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from swink.app.assistant.firstrun import (
-    BEGINNINGS,
-    EMBEDDED,
-    check_key,
-    fetch_brighter,
-    problem_with,
-    providers,
-    remember_key,
-    remember_model,
-)
+from swink.app.assistant import firstrun
 from swink.app.tui.escaping import visible
 from swink.errors import AgentError
 from swink.models.keys.accounts import ACCOUNTS, ProviderAccount
@@ -87,7 +78,7 @@ class Wizard(ModalScreen[str | None]):
             self._busy = False
         match self._step:
             case "begin":
-                self._take_embedded()
+                self.run_worker(self._take_embedded())
             case "key" if self._asks_key_alone:
                 self.dismiss(None)
             case "key" | "kept":
@@ -99,7 +90,7 @@ class Wizard(ModalScreen[str | None]):
         chosen = event.option.id or ""
         match self._step, chosen:
             case "begin", "embedded":
-                self._take_embedded()
+                self.run_worker(self._take_embedded())
             case "begin", "brighter":
                 self._go("fetch")
                 self._stop = Event()
@@ -126,25 +117,24 @@ class Wizard(ModalScreen[str | None]):
         options.display, field.display = step in ("begin", "provider", "kept"), step == "key"
         options.clear_options()
         provider = "" if self._account is None else self._account.provider
+        offered: list[Option] = []
         match step:
             case "begin":
                 said = "No model is chosen yet and no API key was found. What shall we begin with?"
-                options.add_options([_option(one.id, one.title, one.about) for one in BEGINNINGS])
+                offered = [_option(one.id, one.title, one.about) for one in firstrun.BEGINNINGS]
             case "provider":
                 said = "Whose key is it?"
-                options.add_options(
-                    [_option(one.provider, one.provider, one.default_model or "") for one in providers()]
-                )
+                accounts = firstrun.providers()
+                offered = [_option(one.provider, one.provider, one.default_model or "") for one in accounts]
             case "key":
                 field.value = ""
                 said = f"The API key of {provider}. It goes to your keychain, else to a file of your own."
             case "kept":
                 said = "The key could not be checked. What now?"
-                options.add_options(
-                    [_option("again", "Another key", ""), _option("keep", "Keep it anyway", "")]
-                )
+                offered = [_option("again", "Another key", ""), _option("keep", "Keep it anyway", "")]
             case "fetch":
                 said = "Fetching the brighter local model …"
+        options.add_options(offered)
         self._say("said", said)
         if step != "kept":
             self._say("problem", "")
@@ -164,12 +154,12 @@ class Wizard(ModalScreen[str | None]):
         account = self._account
         if account is None:
             return
-        if (problem := problem_with(key)) is not None:
+        if (problem := firstrun.problem_with(key)) is not None:
             self._say("problem", problem)
             return
         self._busy = True
         self._say("problem", f"asking {account.provider} …")
-        problem = await check_key(account, key, stream_fn=self._stream_fn)
+        problem = await firstrun.check_key(account, key, stream_fn=self._stream_fn)
         self._busy = False
         if problem is None:
             await self._store(key)
@@ -180,7 +170,7 @@ class Wizard(ModalScreen[str | None]):
     async def _store(self, key: str) -> None:
         assert self._account is not None
         try:
-            model, where = await remember_key(self._account, key)
+            model, where = await firstrun.remember_key(self._account, key)
         except AgentError as error:
             self._say("problem", str(error))
             return
@@ -196,21 +186,18 @@ class Wizard(ModalScreen[str | None]):
             loop.call_soon_threadsafe(self._say, "problem", text)
 
         try:
-            self.dismiss(await fetch_brighter(show, self._stop))
+            self.dismiss(await firstrun.fetch_brighter(show, self._stop))
         except AgentError as error:
             self._go("begin")
             if not self._stop.is_set():
                 self._say("problem", str(error))
 
-    def _take_embedded(self) -> None:
-        self.run_worker(self._remember(EMBEDDED))
-
-    async def _remember(self, model: str) -> None:
+    async def _take_embedded(self) -> None:
         try:
-            await remember_model(model)
+            await firstrun.remember_model(firstrun.EMBEDDED)
         except AgentError as error:
             self.notify(str(error), markup=False, severity="warning")
-        self.dismiss(model)
+        self.dismiss(firstrun.EMBEDDED)
 
 
 def _option(id: str, title: str, about: str) -> Option:

@@ -38,7 +38,10 @@ class Attention:
         """Say in the title what goes on, and call the user when it ends or waits."""
         now = self._clock()
         mark = "⏸ " if waiting else "● " if is_running else ""
-        self._show_title(f"{mark}{shorten(subject, 60)}")
+        title = f"{mark}{shorten(subject, 60)}"
+        if title != self._title:
+            self._title = title
+            self._write(f"\x1b]2;{title}\x07")
         if waiting > self._asked:
             self.call("an approval is waiting")
         self._asked = waiting
@@ -61,8 +64,3 @@ class Attention:
         program = self._environ.get("TERM_PROGRAM", "")
         is_kitty = bool(self._environ.get("KITTY_WINDOW_ID"))
         return notification if is_kitty or program in _NOTIFYING else _BELL
-
-    def _show_title(self, title: str) -> None:
-        if title != self._title:
-            self._title = title
-            self._write(f"\x1b]2;{title}\x07")

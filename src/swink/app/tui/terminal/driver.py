@@ -28,6 +28,7 @@ from textual.message import Message
 from swink.app.tui.terminal import sequences
 from swink.app.tui.terminal.pastes import Pasted, PasteReader
 from swink.app.tui.terminal.tty import PATIENCE, Tty
+from swink.system import startup
 
 if TYPE_CHECKING:
     from swink.app.tui.terminal.terminalapp import TerminalApp
@@ -73,7 +74,7 @@ class Driver(LinuxDriver):
         self._writer = Writer(tty, self._show_anew)
         self._is_on = True
         self._guard.restorer.watch(tty.before, tty.during, sequences.END)
-        signal.signal(signal.SIGWINCH, self._take_resize)
+        signal.signal(signal.SIGWINCH, lambda number, frame: self._tell_size())
         tty.set(tty.during)
         self.write(sequences.BEGIN)
         self._claim_mouse()
@@ -153,9 +154,7 @@ class Driver(LinuxDriver):
         if self._resumes:
             self._resumes = False
             self.resume_application_mode()
-        elif (
-            self._is_on
-        ):  # stopped by SIGSTOP, which nobody sees: the shell had the terminal with all our modes
+        elif self._is_on:  # stopped by SIGSTOP, unseen: the shell had the terminal with all our modes
             self._tty.set(self._tty.during)
             self._show_anew()
             self._tell_size()
@@ -182,9 +181,6 @@ class Driver(LinuxDriver):
 
     def _get_terminal_size(self) -> tuple[int, int]:
         return self._tty.size
-
-    def _take_resize(self, number: int, frame: object) -> None:
-        self._tell_size()
 
     def _tell_size(self) -> None:
         size = Size(*self._tty.size)
@@ -221,9 +217,8 @@ class Driver(LinuxDriver):
                     read_at = time.monotonic()
                     undecided_until = read_at + 2 * ESCAPE_DELAY
                     for part in pastes.feed(decode(data)):
-                        for event in (
-                            [events.Paste(part.text)] if isinstance(part, Pasted) else parser.feed(part)
-                        ):
+                        is_paste = isinstance(part, Pasted)
+                        for event in [events.Paste(part.text)] if is_paste else parser.feed(part):
                             event.time = read_at  # what came at once is a paste, however long we take over it
                             self.process_message(event)
                 for event in parser.tick():
@@ -242,7 +237,7 @@ class Driver(LinuxDriver):
             self._unheard_since = self._unheard_since if self._unheard else now
             self._unheard += 1
             if self._unheard > IMPATIENCE and now - self._unheard_since > PATIENCE:
-                self._guard.leave_at_once(signal.SIGINT)
+                startup.leave(signal.SIGINT)
             self._loop.call_soon_threadsafe(self._hear)
         super().process_message(message)
 

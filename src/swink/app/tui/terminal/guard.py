@@ -56,10 +56,6 @@ class TerminalGuard:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self.interruption.receive, signal.SIGHUP)
 
-    def leave_at_once(self, number: int) -> None:
-        """End the program, in any thread, without waiting for anything but the terminal."""
-        startup.leave(number)
-
     def _last_words(self) -> None:
         if self.tty.restore():
             self.restorer.stand_by()

@@ -8,52 +8,40 @@ MOUSE = (1000, 1002, 1003, 1006, 1015, 1016)
 """Clicks, drags, moves; then ways to tell where."""
 
 
-def _switch(mode: int, *, on: bool) -> str:
-    return f"\x1b[?{mode}{'h' if on else 'l'}"
+def _on(*modes: int) -> str:
+    return "".join(f"\x1b[?{mode}h" for mode in modes)
 
 
-TAKE_MOUSE = "".join(_switch(mode, on=True) for mode in (1000, 1003, 1015, 1006))
-RELEASE_MOUSE = "".join(_switch(mode, on=False) for mode in MOUSE)
+def _off(*modes: int) -> str:
+    return "".join(f"\x1b[?{mode}l" for mode in modes)
+
+
+TAKE_MOUSE, RELEASE_MOUSE = _on(1000, 1003, 1015, 1006), _off(*MOUSE)
 ALTERNATE_SCREEN, FOCUS, PASTE, CURSOR, WRAP, SYNCHRONIZED, SIZES = 1049, 1004, 2004, 25, 7, 2026, 2048
 
 KITTY_KEYS = 0b1 | 0b1000 | 0b10000
 """Escape sequences that are told apart from keys, all keys as sequences, with the text that they make."""
 
-SHOW = "".join(
-    (
-        _switch(ALTERNATE_SCREEN, on=True),
-        _switch(CURSOR, on=False),
-        _switch(FOCUS, on=True),
-        _switch(PASTE, on=True),
-        _switch(WRAP, on=False),
-        f"\x1b[={KITTY_KEYS}u",
-    )
-)
+SHOW = f"{_on(ALTERNATE_SCREEN)}{_off(CURSOR)}{_on(FOCUS, PASTE)}{_off(WRAP)}\x1b[={KITTY_KEYS}u"
 """The modes themselves, which may be set again at any time."""
-BEGIN = f"\x1b[22;2t{_switch(ALTERNATE_SCREEN, on=True)}\x1b[>{KITTY_KEYS}u{SHOW}"
+BEGIN = f"\x1b[22;2t{_on(ALTERNATE_SCREEN)}\x1b[>{KITTY_KEYS}u{SHOW}"
 """The title and the keys of before are kept; kitty has a stack of keys for each screen."""
 RESET = "".join(
     (
         "\x1b\\",  # whatever sequence was cut off ends here
-        _switch(SYNCHRONIZED, on=False),
-        RELEASE_MOUSE,
-        _switch(FOCUS, on=False),
-        _switch(PASTE, on=False),
-        _switch(SIZES, on=False),
-        _switch(WRAP, on=True),
+        _off(SYNCHRONIZED, *MOUSE, FOCUS, PASTE, SIZES),
+        _on(WRAP),
         "\x1b[?1l\x1b>",  # cursor keys and keypad, which editors change
         "\x1b]22;default\x1b\\",  # the shape of the mouse pointer
         "\x1b[<u",
-        _switch(ALTERNATE_SCREEN, on=False),
-        _switch(CURSOR, on=True),
+        _off(ALTERNATE_SCREEN),
+        _on(CURSOR),
         "\x1b[0m",
     )
 )
 """Ends every mode, also one that was never on."""
 END = f"{RESET}\x1b[23;2t"
 """And the title of before."""
-
-
 LONGEST = 100_000
 """Bytes; some terminals drop the whole sequence when it is longer, so the rest is left out."""
 

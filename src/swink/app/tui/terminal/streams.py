@@ -47,9 +47,8 @@ class Streams:
                     os.dup2(into, number)
         os.close(into)
         self._wake, self._woken = os.pipe()
-        self._reader = threading.Thread(
-            target=self._read, args=(out, self._wake), name="stray-output", daemon=True
-        )
+        pipes = out, self._wake
+        self._reader = threading.Thread(target=self._read, args=pipes, name="stray-output", daemon=True)
         self._reader.start()
 
     def give_back(self) -> None:
@@ -84,8 +83,7 @@ class Streams:
                 ready, _, _ = select.select([out, wake], [], [])
                 if out not in ready:
                     return  # all was read before the end
-                data = os.read(out, _READ)
-                if not data:
+                if not (data := os.read(out, _READ)):
                     return
                 self._take_output(data)
         finally:

@@ -144,8 +144,7 @@ class TerminalApp(App[int]):
     def action_release_mouse(self) -> None:
         """Leave the mouse to the terminal, or take it back."""
         if self.terminal_driver is not None:
-            has_mouse = self.terminal_driver.toggle_mouse()
-            self.mouse_released(not has_mouse)
+            self.mouse_released(not self.terminal_driver.toggle_mouse())
 
     def mouse_released(self, is_released: bool) -> None:
         """Tell the user who has the mouse."""

@@ -51,9 +51,8 @@ class Tty:
         """The settings of the interface: every key is read as it is pressed, and shown by nobody else."""
         attributes: list[Any] = [*self.before[:6], [*self.before[6]]]
         attributes[settings.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
-        attributes[settings.IFLAG] &= ~(
-            termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR
-        )
+        changing = termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR
+        attributes[settings.IFLAG] &= ~changing
         attributes[settings.CC][termios.VMIN] = 1
         attributes[settings.CC][termios.VTIME] = 0
         return attributes

@@ -59,7 +59,8 @@ def paint_call(
     look = canvas.look
     fill = look.selected if is_selected else None
     mark = "›" if is_selected else " "  # not by colour alone
-    canvas.line(_heading(canvas, block, fold, moment, mark), copied=_copied(block), fill=fill)
+    copied = f"{block.name} {one_line(block)}".strip()
+    canvas.line(_heading(canvas, block, fold, moment, mark), copied=copied, fill=fill)
     if fold == "line":
         return
     gutter = (f"  {_BAR}", look.border)
@@ -81,8 +82,7 @@ def paint_call(
     elif block.output:
         lines = printed(block.output[-200 * limit :]).rstrip("\n").split("\n")
         canvas.text("\n".join(lines[-limit:]), look.dim, gutter=gutter, is_exact=True)
-    for number in range(1, len(block.images) + 1):
-        canvas.line([gutter, (image_label(number), look.accent)])
+    paint_images(canvas, len(block.images), gutter)
 
 
 def one_line(block: ToolBlock) -> str:
@@ -90,11 +90,7 @@ def one_line(block: ToolBlock) -> str:
     if block.partial is not None:
         return _first_line(block.partial)
     shown = shown_arguments(block)
-    for name in _SAYS_MOST:
-        value = shown.get(name)
-        if isinstance(value, str) and value.strip():
-            return _first_line(value)
-    for value in shown.values():
+    for value in (*map(shown.get, _SAYS_MOST), *shown.values()):
         if isinstance(value, str) and value.strip():
             return _first_line(value)
     return _first_line(", ".join(f"{name}={value}" for name, value in shown.items()))
@@ -148,9 +144,10 @@ def last_line(block: ToolBlock) -> str:
     return _first_line(printed(block.output[-2_000:]).rstrip().rpartition("\n")[2])
 
 
-def image_label(number: int) -> str:
-    """What stands for an image."""
-    return f"[image {number}]"
+def paint_images(canvas: Canvas, count: int, gutter: Words, fill: Style | None = None) -> None:
+    """A line for each image."""
+    for number in range(1, count + 1):
+        canvas.line([gutter, (f"[image {number}]", canvas.look.accent)], fill=fill)
 
 
 def _heading(canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment, chosen: str) -> list[Words]:
@@ -179,21 +176,17 @@ def _heading(canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment, chose
 
 def _status(canvas: Canvas, block: ToolBlock, moment: Moment) -> tuple[str, Style, str]:
     look = canvas.look
-    match block.state:
-        case "done":
-            return "✓", look.ok, ""
-        case "failed":
-            return "✗", look.failed, ""
-        case "rejected" | "cancelled":
-            return "✗", look.warning, block.state
-        case "approval":
-            return "?", look.warning, "waits for your answer"
-        case "running" if block.started is None:  # by a process that was killed
-            return "?", look.warning, "outcome unknown"
-        case "running":
-            return moment.spinner, look.running, ""
-        case "waiting":
-            return "·", look.dim, ""
+    if block.state == "running" and block.started is None:  # by a process that was killed
+        return "?", look.warning, "outcome unknown"
+    return {
+        "done": ("✓", look.ok, ""),
+        "failed": ("✗", look.failed, ""),
+        "rejected": ("✗", look.warning, "rejected"),
+        "cancelled": ("✗", look.warning, "cancelled"),
+        "approval": ("?", look.warning, "waits for your answer"),
+        "running": (moment.spinner, look.running, ""),
+        "waiting": ("·", look.dim, ""),
+    }[block.state]
 
 
 def _answer(block: ToolBlock) -> str:
@@ -205,14 +198,8 @@ def _answer(block: ToolBlock) -> str:
     if block.name == "todo":
         marks = [line[:3] for line in block.text.split("\n")]
         return f"{marks.count('[x]')} of {sum(mark in ('[x]', '[>]', '[ ]') for mark in marks)} done"
-    for line in block.text[:2_000].split("\n"):
-        if line.strip():
-            return _first_line(line)
-    return "no output"
-
-
-def _copied(block: ToolBlock) -> str:
-    return f"{block.name} {one_line(block)}".strip()
+    first = next(filter(str.strip, block.text[:2_000].split("\n")), None)
+    return "no output" if first is None else _first_line(first)
 
 
 def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
@@ -230,8 +217,7 @@ def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
         if not value and value is not False and value != 0:
             continue
         label = f"{visible(name)}: "
-        is_long = "\n" in text or cell_len(label) + cell_len(text[:500]) > canvas.width - 6
-        if is_long:
+        if "\n" in text or cell_len(label) + cell_len(text[:500]) > canvas.width - 6:
             canvas.line([gutter, (label.rstrip(), look.accent)], copied=label.rstrip())
             canvas.text(text[:8_000], look.text, gutter=(f"{gutter[0]}  ", gutter[1]), most=40)
         else:

@@ -5,7 +5,7 @@ anew): then the words are looked for, in order, and the text from the first one 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from swink.app.tui.view.painted import Painted
@@ -101,24 +101,25 @@ def _loose_offset(painted: Painted, line: int, x: int | None, *, is_end: bool) -
     while last + 1 < len(painted.spans) and painted.spans[last + 1] is span:
         last += 1
     rows = [painted.strips[number].text[span.gutter :] for number in range(first, last + 1)]
-    words = list(_found(rows, painted.text[span.start : span.end]))
-    own = [word for word in words if word[0] == line - first]
+    text = painted.text[span.start : span.end]
+    row = [word for word in _found(rows, text) if word[0] == line - first]
+    own = row
     if x is not None:
         column = x - span.gutter
-        own = [word for word in own if (word[1] < column if is_end else word[2] > column)]
+        own = [word for word in row if (word[1] < column if is_end else word[2] > column)]
     if not own:
         return None
     if is_end:
         _, left, right, offset = own[-1]
         size = right - left if x is None else min(right, x - span.gutter) - left
         at = offset + size
-        if size == right - left and not _has_word_after(words, own[-1]):
-            at += len(_marks_after(painted.text[span.start : span.end], at))
+        if size == right - left and own[-1] is row[-1]:
+            at += len(_marks_after(text, at))
         return span.start + at
     _, left, _, offset = own[0]
     at = offset + (0 if x is None else max(0, x - span.gutter - left))
-    if at == offset and not _has_word_before(words, own[0]):
-        at -= len(_marks_before(painted.text[span.start : span.end], at))
+    if at == offset and own[0] is row[0]:
+        at -= len(_marks_before(text, at))
     return span.start + at
 
 
@@ -134,14 +135,6 @@ def _found(rows: Iterable[str], text: str) -> Iterator[_Word]:
             if found >= 0:
                 yield number, word.start(), word.end(), found
                 at = found + len(word.group())
-
-
-def _has_word_after(words: Sequence[_Word], word: _Word) -> bool:
-    return any(other[0] == word[0] and other[1] > word[1] for other in words)
-
-
-def _has_word_before(words: Sequence[_Word], word: _Word) -> bool:
-    return any(other[0] == word[0] and other[1] < word[1] for other in words)
 
 
 def _marks_after(text: str, at: int) -> str:

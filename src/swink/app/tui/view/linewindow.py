@@ -156,7 +156,7 @@ class LineWindow:
     def window(self) -> list[Shown]:
         """The lines on the screen, measured; the rest is only as exact as it was."""
         if self.is_following:
-            self._measure_from_end()
+            self._measure_on(len(self.blocks) - 1, -1, 0)
         else:
             self._measure_from_top()
         place, line = self._heights.at(self.top)
@@ -172,7 +172,8 @@ class LineWindow:
     def painted(self, place: int) -> Painted:
         block = self.blocks[place]
         case = self._case(place)
-        moving = self._moving(block, case)
+        # What distinguishes two moments of a block: frames of the spinner, tenths of a countdown.
+        moving = int(self._clock() * 10) if _runs(block) or case.until is not None else 0
         known = self._painted.get(place)
         if known is not None and known[0] is block and known[1] == case and known[2] == moving:
             self._painted.move_to_end(place)
@@ -185,15 +186,11 @@ class LineWindow:
 
     def measure(self, place: int) -> None:
         """Learn how many lines a block takes."""
-        if self.is_hidden_at(place):
-            self._heights[place] = 0
-        else:
-            self._heights[place] = len(self.painted(place).strips)
+        self._heights[place] = 0 if self.is_hidden_at(place) else len(self.painted(place).strips)
 
     def is_hidden_at(self, place: int) -> bool:
-        block = self.blocks[place]
         before = self.blocks[place - 1] if place else None
-        return is_hidden(block, before, self.setting.thinking)
+        return is_hidden(self.blocks[place], before, self.setting.thinking)
 
     def reveal(self, place: int, line: int = 0, *, margin: int = 1) -> None:
         """Scroll as little as needed to see a line of a block."""
@@ -228,18 +225,15 @@ class LineWindow:
     def running(self) -> list[ToolBlock]:
         return [self._running[place] for place in sorted(self._running)]
 
-    def fold_due(self) -> bool:
+    def fold_due(self) -> None:
         """Fold what ended long enough ago."""
         due = set(self.folds.due())
-        if not due:
-            return False
-        for place in range(len(self.blocks) - 1, -1, -1):
+        place = len(self.blocks)
+        while due and place:
+            place -= 1
             if self.blocks[place].id in due:
                 due.discard(self.blocks[place].id)
                 self.measure(place)
-                if not due:
-                    break
-        return True
 
     @property
     def is_moving(self) -> bool:
@@ -284,18 +278,13 @@ class LineWindow:
             self._due.get(block.id),
         )
 
-    def _moving(self, block: Block, case: BlockState) -> float:
-        """What distinguishes two moments of a block: frames of the spinner, tenths of a countdown."""
-        if _runs(block) or case.until is not None:
-            return int(self._clock() * 10)
-        return 0
-
-    def _measure_from_end(self) -> None:
-        lines, place = 0, len(self.blocks) - 1
-        while place >= 0 and lines < self.height:
+    def _measure_on(self, place: int, step: int, lines: int) -> int:
+        """Measure one block after the other until they fill the window; how many lines there are then."""
+        while 0 <= place < len(self.blocks) and lines < self.height:
             self.measure(place)
             lines += self._heights[place]
-            place -= 1
+            place += step
+        return lines
 
     def _measure_from_top(self) -> None:
         """Measure what is shown below the top; if that is less than the window, what is above, too."""
@@ -304,24 +293,12 @@ class LineWindow:
             self.measure(place)
             line = min(line, max(0, self._heights[place] - 1))
             self._top = (place, line)
-        lines = -line
-        while place < len(self.blocks) and lines < self.height:
-            self.measure(place)
-            lines += self._heights[place]
-            place += 1
-        place = min(self._top[0], len(self.blocks)) - 1
-        lines += line
-        while place >= 0 and lines < self.height:
-            self.measure(place)
-            lines += self._heights[place]
-            place -= 1
+        lines = self._measure_on(place, 1, -line)
+        self._measure_on(min(place, len(self.blocks)) - 1, -1, lines + line)
 
     def _drop_far(self, near: set[int]) -> None:
         while self.kept_lines > _KEPT_LINES + self.height and len(self._painted) > len(near):
-            oldest = next((place for place in self._painted if place not in near), None)
-            if oldest is None:
-                return
-            self._forget(oldest)
+            self._forget(next(place for place in self._painted if place not in near))
 
     def _forget(self, place: int) -> None:
         known = self._painted.pop(place, None)

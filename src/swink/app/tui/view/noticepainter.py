@@ -44,35 +44,29 @@ def paint_notice(canvas: Canvas, block: NoticeBlock, moment: Moment, *, is_open:
         case Ended(stop_reason="length") as ended:
             canvas.text(str(ended), look.warning, first=("! ", look.warning))
             canvas.text("Say “go on” to let it continue.", look.dim)
-        case Ended() as ended:
+        case Ended() | AgentStopped() as ended:
             canvas.text(visible(str(ended)), look.warning, first=("■ ", look.warning))
         case Retrying(attempt, _, error):
             left = None if moment.until is None else moment.until - moment.now
             again = f", trying again in {seconds_of(left)}" if left and left > 0 else ""
-            canvas.text(
-                f"{visible(error)} · attempt {attempt} failed{again}",
-                look.warning,
-                first=("↻ ", look.warning),
-            )
+            told = f"{visible(error)} · attempt {attempt} failed{again}"
+            canvas.text(told, look.warning, first=("↻ ", look.warning))
         case Compacted() as compacted:
-            words = [
-                ("── ", look.border),
-                (str(compacted), look.dim),
-                (" " + "─" * canvas.width, look.border),
-            ]
-            canvas.line(words, copied=str(compacted))
+            rule = (" " + "─" * canvas.width, look.border)
+            canvas.line([("── ", look.border), (str(compacted), look.dim), rule], copied=str(compacted))
             if is_open and compacted.summary:
                 canvas.text(visible(compacted.summary), look.dim, most=_LEAST_SUMMARY)
         case Fallback() | Discarded() as changed:
             canvas.text(visible(str(changed)), look.warning, first=("↻ ", look.warning))
-        case AgentStopped() as stopped:
-            canvas.text(visible(str(stopped)), look.warning, first=("■ ", look.warning))
         case Custom("error") as custom:
             _paint_error(canvas, custom.text, "")
         case Custom("notice", str() as text):
             canvas.text(visible(text.strip()), look.dim)
         case Custom("welcome", str() as text):
-            _paint_welcome(canvas, visible(text))
+            name, _, rest = visible(text).partition("\n")
+            canvas.gap()
+            canvas.text(name, look.strong, first=("◆ ", look.accent))
+            canvas.text(rest, look.dim)
         case Custom("btw", str() as text):
             bar = ("▎ ", look.accent)
             canvas.line([bar, ("beside the conversation", look.dim)])
@@ -81,18 +75,8 @@ def paint_notice(canvas: Canvas, block: NoticeBlock, moment: Moment, *, is_open:
             canvas.text(visible(str(custom)), look.dim, first=("· ", look.accent))
 
 
-def _paint_welcome(canvas: Canvas, text: str) -> None:
-    look = canvas.look
-    name, _, rest = text.partition("\n")
-    canvas.gap()
-    canvas.text(name, look.strong, first=("◆ ", look.accent))
-    canvas.text(rest, look.dim)
-
-
 def _paint_error(canvas: Canvas, text: str, hint: str) -> None:
-    look = canvas.look
-    canvas.text(
-        visible(text.strip()), look.failed, first=("✗ ", look.failed), gutter=("▎ ", look.failed), most=20
-    )
+    failed, bar = canvas.look.failed, ("▎ ", canvas.look.failed)
+    canvas.text(visible(text.strip()), failed, first=("✗ ", failed), gutter=bar, most=20)
     if hint:
-        canvas.text(hint, look.text, gutter=("▎ ", look.failed))
+        canvas.text(hint, canvas.look.text, gutter=bar)

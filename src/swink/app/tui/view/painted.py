@@ -1,6 +1,7 @@
 """Painted: the lines of a block on the screen, and what a copy of them is."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -31,16 +32,14 @@ class Painted(NamedTuple):
         return Painted(self.strips[-lines:], self.text, self.spans[-lines:])
 
 
+@dataclass(slots=True, eq=False)
 class TextSpan:
     """What a line shows: `text[start:end]` after its gutter; if it `is_loose`, its words are in there."""
 
-    __slots__ = ("end", "gutter", "is_loose", "start")
-
-    def __init__(self, gutter: int, start: int, end: int, is_loose: bool = False) -> None:
-        self.gutter = gutter
-        self.start = start
-        self.end = end
-        self.is_loose = is_loose
+    gutter: int
+    start: int
+    end: int
+    is_loose: bool = False
 
 
 class Canvas:
@@ -63,7 +62,10 @@ class Canvas:
 
     def line(self, words: Sequence[Words], *, copied: str = "", fill: Style | None = None) -> None:
         """One line, cut off at the width; a copy of it is `copied`."""
-        self._add(words, self._remember(copied, 0) if copied else None, fill)
+        span = TextSpan(0, self._length, self._length + len(copied), is_loose=True) if copied else None
+        self._add(words, span, fill)
+        if copied:
+            self._keep(copied)
 
     def text(
         self,
@@ -76,10 +78,7 @@ class Canvas:
         fill: Style | None = None,
         is_exact: bool = False,
     ) -> None:
-        """Text that wraps, each line after a gutter; of more than `most` lines the first ones.
-
-        Exact text keeps all of its blanks.
-        """
+        """Text that wraps, each line after a gutter, at most so many; exact text keeps all of its blanks."""
         room = max(1, self.width - cell_len(gutter[0]))
         longest = len(text) if most is None else 20 * most * room  # the rest is not worth being counted
         text, cut = text[:longest], len(text) - longest
@@ -127,11 +126,6 @@ class Canvas:
                 moved[span] = TextSpan(size + span.gutter, base + span.start, base + span.end, span.is_loose)
             self._put(Strip([Segment(*gutter), *strip]).adjust_cell_length(self.width), moved[span])
         self._keep(painted.text)
-
-    def _remember(self, copied: str, gutter: int) -> TextSpan:
-        span = TextSpan(gutter, self._length, self._length + len(copied), is_loose=True)
-        self._keep(copied)
-        return span
 
     def _keep(self, text: str) -> None:
         self._texts.append(text)

@@ -19,7 +19,7 @@ from swink.app.tui.editor.attaching import attached_name
 from swink.app.tui.escaping import printed, visible
 from swink.app.tui.look import Look
 from swink.app.tui.markdown import StreamedMarkdown, paint_markdown
-from swink.app.tui.view.callpainter import Moment, image_label, paint_call
+from swink.app.tui.view.callpainter import Moment, paint_call, paint_images
 from swink.app.tui.view.folds import OWN, Fold
 from swink.app.tui.view.noticepainter import paint_notice
 from swink.app.tui.view.painted import MARGIN, Canvas, Painted, Words
@@ -81,9 +81,8 @@ def is_hidden(block: Block, before: Block | None, thinking: Thinking) -> bool:
         case ReplyBlock():
             return not block.text.strip() and not block.images
         case PromptBlock():  # a command of the user's that stands above with its output
-            return (
-                isinstance(before, ToolBlock) and before.name == OWN and told_command(block.text) is not None
-            )
+            is_after_own = isinstance(before, ToolBlock) and before.name == OWN
+            return is_after_own and told_command(block.text) is not None
         case NoticeBlock(notice=Spent()):
             return isinstance(before, ToolBlock)
         case _:
@@ -91,15 +90,9 @@ def is_hidden(block: Block, before: Block | None, thinking: Thinking) -> bool:
 
 
 def gap_between(before: Block | None, block: Block, fold: Fold = "line") -> int:
-    """Blank lines between two blocks that are shown: calls of one line stand close together.
-
-    `fold` is how much the one before shows.
-    """
-    if before is None:
-        return 0
-    if isinstance(block, ToolBlock) and isinstance(before, ToolBlock):
-        return 0 if fold == "line" else 1
-    return 1
+    """Blank lines between two blocks: calls of one line stand close together; `fold` is of the one before."""
+    is_close = isinstance(block, ToolBlock) and isinstance(before, ToolBlock) and fold == "line"
+    return 0 if before is None or is_close else 1
 
 
 def estimate(block: Block, width: int) -> int:
@@ -109,12 +102,10 @@ def estimate(block: Block, width: int) -> int:
         case PromptBlock() | ReplyBlock():
             lines = block.text.count("\n") + 1 + len(block.text) // room
             return 1 + (min(lines, _LONG_PROMPT + 1) if isinstance(block, PromptBlock) else lines)
-        case ThinkingBlock():
+        case ThinkingBlock() | NoticeBlock():
             return 2
         case ToolBlock():
             return 1
-        case NoticeBlock():
-            return 2
 
 
 class Painter:
@@ -162,14 +153,11 @@ class Painter:
         room = max(4, canvas.width - MARGIN - 1)  # the cursor has room after a full line
         if block.is_complete:
             self.forget(block.id)
-            canvas.place(
-                paint_markdown(block.text, room, look) if block.text else [], block.text, gutter=gutter
-            )
+            strips = paint_markdown(block.text, room, look) if block.text else []
+            canvas.place(strips, block.text, gutter=gutter)
         else:
-            stream = self._streams.setdefault(block.id, _Stream(look))
-            stream.paint(canvas, block.text, room, gutter)
-        for number in range(1, len(block.images) + 1):
-            canvas.line([gutter, (image_label(number), look.accent)])
+            self._streams.setdefault(block.id, _Stream(look)).paint(canvas, block.text, room, gutter)
+        paint_images(canvas, len(block.images), gutter)
 
     def _paint_inside(self, canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment) -> None:
         look = canvas.look
@@ -190,17 +178,13 @@ class Painter:
     def paint_below(
         self, canvas: Canvas, blocks: Sequence[Block], gutter: Words, moment: Moment, *, is_brief: bool
     ) -> None:
-        """Some blocks below each other; those that did not change since the last time are kept.
-
-        In brief it is what happened: no prompts, and of replies their ends.
-        """
+        """Some blocks, kept where they did not change; in brief no prompts, and of replies their ends."""
         before: Block | None = None
         kept: dict[str, tuple[Block, BlockState, Painted]] = {}
         fold: Fold = "all" if self.setting.is_whole else "line"
         for block in blocks:
-            if is_hidden(block, before, self.setting.thinking) or (
-                is_brief and isinstance(block, PromptBlock)
-            ):
+            is_left_out = is_brief and isinstance(block, PromptBlock)
+            if is_left_out or is_hidden(block, before, self.setting.thinking):
                 continue
             case = BlockState(fold, gap=0 if is_brief else gap_between(before, block))
             known = self._kept.get(block.id)
@@ -223,28 +207,27 @@ class _Stream:
 
     def paint(self, canvas: Canvas, text: str, room: int, gutter: tuple[str, Style]) -> None:
         given = self._markdown.paint(text, room, is_complete=False)
-        placed = canvas.place(given, text, gutter=gutter, known=(self._given, self._placed))
-        self._given, self._placed = given, placed
+        self._placed = canvas.place(given, text, gutter=gutter, known=(self._given, self._placed))
+        self._given = given
         _paint_cursor(canvas, gutter)
 
 
 def _paint_cursor(canvas: Canvas, gutter: tuple[str, Style]) -> None:
     """The end of what arrived."""
-    cursor = Segment(CURSOR, canvas.look.cursor)
     if not canvas.strips:
         canvas.line([gutter, (CURSOR, canvas.look.cursor)])
         return
     last = canvas.strips[-1]
     used = min(max(MARGIN, len(last.text.rstrip())), canvas.width - 1)
     cells = min(last.index_to_cell_position(used), canvas.width - 1)
+    cursor = Segment(CURSOR, canvas.look.cursor)
     canvas.strips[-1] = Strip([*last.crop(0, cells), cursor]).adjust_cell_length(canvas.width)
 
 
 def _paint_prompt(canvas: Canvas, block: PromptBlock, fold: Fold) -> None:
     look = canvas.look
     bar = ("▌ ", look.accent)
-    own = told_command(block.text)
-    if own is not None:
+    if (own := told_command(block.text)) is not None:
         _paint_own_command(canvas, *own)
         return
     files = [(name, part) for part in block.content if (name := attached_name(part)) is not None]
@@ -256,8 +239,7 @@ def _paint_prompt(canvas: Canvas, block: PromptBlock, fold: Fold) -> None:
     for name, part in files:
         lines = part.text.count("\n") - 4 if isinstance(part, Text) else 0
         canvas.line([bar, (f"@ {visible(name)}, {max(1, lines):,} lines", look.dim)], fill=look.prompt)
-    for number in range(1, len(block.images) + 1):
-        canvas.line([bar, (image_label(number), look.accent)], fill=look.prompt)
+    paint_images(canvas, len(block.images), bar, fill=look.prompt)
 
 
 def _paint_own_command(canvas: Canvas, command: str, code: str, output: str) -> None:

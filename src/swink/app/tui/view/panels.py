@@ -1,7 +1,6 @@
 """Panels between the conversation and the editor: the calls that run, and the agent's list of tasks."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -26,9 +25,9 @@ class LinesPanel(Widget):
 
     DEFAULT_CSS = "LinesPanel { height: auto; display: none; padding: 0 0 0 0; background: $surface; }"
 
-    def __init__(self, look: Look = LOOKS["dark"]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._look = look
+        self._look: Look = LOOKS["dark"]
         self._words: list[list[Words]] = []
 
     @property
@@ -68,8 +67,8 @@ class LinesPanel(Widget):
 class ActiveTools(LinesPanel):
     """The calls that run: what, for how long, and the last thing that each printed."""
 
-    def __init__(self, clock: Callable[[], float], look: Look = LOOKS["dark"]) -> None:
-        super().__init__(look)
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
         self._clock = clock
         self._blocks: Sequence[ToolBlock] = ()
         self._timer: Timer | None = None
@@ -92,17 +91,11 @@ class ActiveTools(LinesPanel):
             if block.started is not None and moment.now - block.started >= _PATIENCE
         ]
         for block, seconds in calls[:_MOST_CALLS]:
-            output = last_line(block)
-            about = one_line(block)
-            lines.append(
-                [
-                    (f"{moment.spinner} ", look.running),
-                    (visible(block.name), look.strong),
-                    (f"  {seconds_of(seconds)}", look.running),
-                    (f"  {set_cell_size(about, 40).rstrip()}" if about else "", look.text),
-                    (f"  {output}" if output else "", look.dim),
-                ]
-            )
+            output, about = last_line(block), one_line(block)
+            words = [(f"{moment.spinner} ", look.running), (visible(block.name), look.strong)]
+            words.append((f"  {seconds_of(seconds)}", look.running))
+            words.append((f"  {set_cell_size(about, 40).rstrip()}" if about else "", look.text))
+            lines.append([*words, (f"  {output}" if output else "", look.dim)])
         if len(calls) > _MOST_CALLS:
             lines.append([(f"  … {len(calls) - _MOST_CALLS} more", look.dim)])
         return lines
@@ -111,9 +104,9 @@ class ActiveTools(LinesPanel):
 class TodoPanel(LinesPanel):
     """The agent's list of tasks, as its last `todo` call left it."""
 
-    def __init__(self, look: Look = LOOKS["dark"]) -> None:
-        super().__init__(look)
-        self._tasks: list[tuple[Literal["[ ]", "[>]", "[x]"] | str, str]] = []
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks: list[tuple[str, str]] = []
         self._is_wanted = True
 
     @property
@@ -152,7 +145,6 @@ class TodoPanel(LinesPanel):
         for mark, text in self._tasks[first : first + _MOST_TASKS]:
             sign, sign_style, style = marks.get(mark, ("·", look.dim, look.text))
             lines.append([(f"  {sign} ", sign_style), (" ".join(visible(text).split()), style)])
-        hidden = len(self._tasks) - first - _MOST_TASKS
-        if hidden > 0:
+        if (hidden := len(self._tasks) - first - _MOST_TASKS) > 0:
             lines.append([(f"    … {hidden} more", look.dim)])
         return lines

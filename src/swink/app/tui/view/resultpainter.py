@@ -26,8 +26,8 @@ def paint_result(canvas: Canvas, block: ToolBlock, gutter: Words, style: Style, 
     if count > limit:
         text = "\n".join(text.split("\n", limit)[:limit])
     text = text[: 2 * limit * canvas.width]
-    path = _program(block)
-    if path and min(count, limit) <= _MOST_COLOURED:
+    path = block.arguments.get("path") if block.name == "read_file" and block.state == "done" else None
+    if path and isinstance(path, str) and min(count, limit) <= _MOST_COLOURED:
         _paint_program(canvas, text.split("\n"), path, gutter)
     else:
         canvas.text(printed(text), style, gutter=gutter, most=2 * limit, is_exact=True)
@@ -38,12 +38,6 @@ def say_more(canvas: Canvas, gutter: Words, count: int) -> None:
     """How many lines are left out, if any."""
     if count > 0:
         canvas.line([gutter, (f"… {count:,} more lines", canvas.look.dim)])
-
-
-def _program(block: ToolBlock) -> str:
-    """The path of what a call read, if it did."""
-    path = block.arguments.get("path")
-    return path if block.name == "read_file" and block.state == "done" and isinstance(path, str) else ""
 
 
 def _paint_program(canvas: Canvas, lines: list[str], path: str, gutter: Words) -> None:

@@ -24,7 +24,7 @@ from swink.app.tui.view.linewindow import LineWindow, Shown
 from swink.app.tui.view.painters import Inside, Setting, Thinking, nothing_inside
 from swink.app.tui.view.textsearch import TextSearch, marked, styled
 from swink.events.transcript import Changes, PromptBlock, ThinkingBlock, ToolBlock
-from swink.events.transcript.blockkinds import Block
+from swink.events.transcript.blockkinds import Block, counted
 
 _LINES = 1 << 32
 """More lines than a block has: with it the place of a block and a line of it are one growing number."""
@@ -41,8 +41,8 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("down", "scroll_down", "a line down", show=False),
         Binding("home", "scroll_home", "to the beginning", show=False),
         Binding("end", "scroll_end", "to the end, and follow it", show=False),
-        Binding("pageup", "page_up", "a page up", show=False),
-        Binding("pagedown", "page_down", "a page down", show=False),
+        Binding("pageup", "scroll_page(-1)", "a page up", show=False),
+        Binding("pagedown", "scroll_page(1)", "a page down", show=False),
     ]
 
     virtual_size = Reactive(Size(0, 0), repaint=False)  # Textual's own lays the whole screen out again
@@ -54,12 +54,10 @@ class TranscriptView(ScrollView, can_focus=True):
         thinking: Thinking = "collapsed",
         clock: Callable[[], float] = time.monotonic,
         usual: Fold = "line",
-        id: str | None = None,
     ) -> None:
-        super().__init__(id=id)
-        self._lines = LineWindow(
-            Setting(80, look, thinking, is_whole=usual == "all"), Folds(clock, usual=usual), clock
-        )
+        super().__init__()
+        setting = Setting(80, look, thinking, is_whole=usual == "all")
+        self._lines = LineWindow(setting, Folds(clock, usual=usual), clock)
         self._window = Size(0, 0)
         """What is left of the view beside its scrollbar."""
         self._shown: list[Shown] = []
@@ -99,14 +97,9 @@ class TranscriptView(ScrollView, can_focus=True):
     def thinking(self, thinking: Thinking) -> None:
         self._set(replace(self._lines.setting, thinking=thinking))
 
-    @property
-    def plan(self) -> bool:
-        """Whether the replies that come are plans."""
-        return self._lines.is_planning
-
-    @plan.setter
-    def plan(self, is_plan: bool) -> None:
-        self._lines.is_planning = is_plan
+    def set_planning(self, is_planning: bool) -> None:
+        """Say whether the replies that come are plans."""
+        self._lines.is_planning = is_planning
 
     def begin_conversation(self, inside: Inside = nothing_inside) -> None:
         """Another conversation; `inside` gives the agents that a call runs (`Transcript.inside`)."""
@@ -125,7 +118,7 @@ class TranscriptView(ScrollView, can_focus=True):
         was, hint = self._shown, self._hint
         self._shown = self._lines.window()
         unseen = self._lines.unseen
-        self._hint = f" ↓ {unseen:,} new line{'' if unseen == 1 else 's'} · End " if unseen else ""
+        self._hint = f" ↓ {counted(unseen, 'new line')} · End " if unseen else ""
         self._place()
         self._refresh_changed(was, hint)
 
@@ -170,11 +163,8 @@ class TranscriptView(ScrollView, can_focus=True):
         self._lines.move_to(self._lines.top + step * max(1, self._window.height - 2))
         self.update_lines()
 
-    def action_page_up(self) -> None:
-        self.scroll_page(-1)
-
-    def action_page_down(self) -> None:
-        self.scroll_page(1)
+    def action_scroll_page(self, step: int) -> None:
+        self.scroll_page(step)
 
     def action_scroll_end(self) -> None:
         self.scroll_to_end()
@@ -204,10 +194,7 @@ class TranscriptView(ScrollView, can_focus=True):
             if size != self.virtual_size:
                 self.virtual_size = size
                 self._scroll_update(size)
-            top = self._lines.top
-            self.scroll_target_y = top
-            self.scroll_y = top
-            self.vertical_scrollbar.position = top
+            self.scroll_target_y = self.scroll_y = self.vertical_scrollbar.position = self._lines.top
         finally:
             self._is_placing = False
 
@@ -234,8 +221,7 @@ class TranscriptView(ScrollView, can_focus=True):
         strip = strip.adjust_cell_length(width).apply_style(self.rich_style)
         if self._search.wanted:
             strip = marked(strip, self._search.wanted, self.look.found)
-        selection = self.text_selection
-        if selection is not None:
+        if (selection := self.text_selection) is not None:
             strip = self._with_selection(strip, selection, place * _LINES + line)
         if self._hint and y == self._window.height - 1:
             strip = self._with_hint(strip, width)
@@ -276,10 +262,8 @@ class TranscriptView(ScrollView, can_focus=True):
         if not 0 <= event.y < len(self._shown):
             return
         place = self._shown[event.y].place
-        if (
-            isinstance(self.blocks[place], ToolBlock | ThinkingBlock | PromptBlock)
-            and self.text_selection is None
-        ):
+        can_fold = isinstance(self.blocks[place], ToolBlock | ThinkingBlock | PromptBlock)
+        if can_fold and self.text_selection is None:
             self._toggle(place)
 
     def toggle_fold(self) -> None:
@@ -301,11 +285,10 @@ class TranscriptView(ScrollView, can_focus=True):
             self._lines.selected = None
         self.update_lines()
 
-    def cycle_thoughts(self) -> Thinking:
-        """Hide thoughts, show a line of them, or all; what it is then."""
+    def cycle_thoughts(self) -> None:
+        """Show all of the thoughts, none, or a line of each."""
         order: tuple[Thinking, ...] = ("collapsed", "shown", "hidden")
         self.thinking = order[(order.index(self.thinking) + 1) % len(order)]
-        return self.thinking
 
     def _last_call(self) -> int | None:
         """The last call on the screen, or else the one before."""
