@@ -6,24 +6,13 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.events import (
-    AgentEnd,
-    AgentEvent,
-    AgentStart,
-    CustomEvent,
-    MessageEnd,
-    MessageStart,
-    MessageUpdate,
-    RetryScheduled,
-    TurnStart,
-)
+from swink.events import AgentEnd, AgentEvent, AgentStart, MessageEnd, MessageStart, MessageUpdate
+from swink.events.kinds import CustomEvent, RetryScheduled, TurnStart
 from swink.messages import AssistantMessage
 from swink.stream import TextDelta, ThinkingDelta, ToolCallDelta
 
-_CHARACTERS = 4.0
-"""Of a token, about."""
-_SOON = 0.5
-"""Seconds before a rate says something."""
+_CHARACTERS = 4.0  # of a token, about
+_SOON = 0.5  # seconds before a rate says something
 State = Literal["idle", "running", "error", "aborted"]
 
 

@@ -43,8 +43,7 @@ from swink.system.places import NoHome, state_dir
 _KEY_ACTIONS = {key.binding().action.partition("(")[0] for key in KEYS}
 _EVERYWHERE = {"interrupt", "leave", "suspend", "release_mouse", "command_palette"}
 """Keys that work on every screen."""
-_TWICE = 2.0
-"""Seconds within which a key counts as pressed twice."""
+_TWICE = 2.0  # seconds within which a key counts as pressed twice
 LAST_LINES, LAST_CHARACTERS = 20, 4_000
 """Of the last reply, what stays on the screen when the interface is gone."""
 UNSAVED = "Not saved: the end of this conversation could not be written."

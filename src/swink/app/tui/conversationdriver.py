@@ -45,8 +45,7 @@ class ConversationDriver:
         self.commands = OwnCommands(self._show_block, self._tell_model, clock)
         self._pace = Pace(clock)
         self._task: asyncio.Task[Any] | None = None
-        self._aborting = False
-        """Whether the run is to end: it may not have begun yet."""
+        self._aborting = False  # whether the run is to end: it may not have begun yet
         self._untold: list[UserMessage] = []
         """What commands of the user's wrote while a run went on."""
         self.ended: Callable[[Activity], None] = lambda activity: None

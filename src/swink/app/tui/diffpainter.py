@@ -29,13 +29,10 @@ WIDE = 160
 """Columns from which a diff is shown side by side."""
 _MOST_COLOURED = 400
 """Lines of a diff up to which programs are shown in colour: more would hold up the screen."""
-_MOST_COMPARED = 3_000_000
-"""Pairs of characters up to which changed words are looked for."""
+_MOST_COMPARED = 3_000_000  # pairs of characters up to which changed words are looked for
 _MOST_LINES = 5_000
-_LONGEST = 4_000
-"""Lines, and characters of a line, that are shown."""
-_ROOMY = 60
-"""Columns from which lines are numbered as they were and as they are."""
+_LONGEST = 4_000  # lines, and characters of a line, that are shown
+_ROOMY = 60  # columns from which lines are numbered as they were and as they are
 _NARROWEST = 20
 _MARKS = {"same": " ", "removed": "-", "added": "+"}
 _NOTHING = {
@@ -44,8 +41,7 @@ _NOTHING = {
     "changed": "No line changed; the ends of lines may have.",
 }
 
-_Key = tuple[int | None, int | None]
-"""A line within its hunk, by its numbers."""
+_Key = tuple[int | None, int | None]  # a line within its hunk, by its numbers
 
 
 class _Frame(Struct, frozen=True):

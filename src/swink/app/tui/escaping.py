@@ -16,8 +16,7 @@ from rich.cells import cell_len, get_character_cell_size
 
 TAB = 4
 """Columns from one tab stop to the next."""
-_MOST_MARKS = 8
-"""Characters of no width in a row; Vietnamese needs two, a flood has thousands."""
+_MOST_MARKS = 8  # characters of no width in a row; Vietnamese needs two, a flood has thousands
 
 _ASCII = re.compile(r"[\n -~]*")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")

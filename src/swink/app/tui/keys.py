@@ -34,8 +34,7 @@ _MODIFIERS = {"ctrl", "alt", "shift", "super", "hyper", "meta"}
 _MARKS = {unicodedata.name(mark).lower().replace("-", "_").replace(" ", "_") for mark in punctuation}
 _WRITING = {*ascii_letters, *digits, *punctuation, *_MARKS, *KEY_NAME_REPLACEMENTS.values(), "space"}
 _NAMES = {key.value.rpartition("+")[2] for key in Keys}
-_LAST = ("stop",)
-"""Keys that whatever has the focus sees first: Esc closes what is open there."""
+_LAST = ("stop",)  # keys that whatever has the focus sees first: Esc closes what is open there
 
 GROUPS: Mapping[str, tuple[Key, ...]] = {
     "the reply": (

@@ -13,8 +13,7 @@ from swink.events.transcript.blockkinds import ToolBlock, ToolState
 from swink.messages import Text, UserMessage
 from swink.tools.coding.sandbox import Sandbox
 
-_OUTPUT = 20_000
-"""Characters that are shown of a command while it runs, the last ones."""
+_OUTPUT = 20_000  # characters that are shown of a command while it runs, the last ones
 
 
 class OwnCommands:

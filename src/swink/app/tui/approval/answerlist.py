@@ -17,8 +17,7 @@ from swink.app.tui.look import Look
 
 Lines = list[list[tuple[str, Style, str]]]
 """Rows of pieces: a text, its style, and the key that a click on it stands for."""
-_SIGNS = 40
-"""Parts of a review whose state is shown."""
+_SIGNS = 40  # parts of a review whose state is shown
 
 
 class Answers(Widget, can_focus=False):

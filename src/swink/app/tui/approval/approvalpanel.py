@@ -24,8 +24,7 @@ from swink.system.threads import in_thread
 
 Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk"]
 
-_LONG = 100_000
-"""Characters of a call up to which it is laid out at once."""
+_LONG = 100_000  # characters of a call up to which it is laid out at once
 _SCOPES: dict[Scope, str] = {"project": "in this project", "user": "everywhere"}
 _REPLIES: dict[str, person.Reply] = {"y": person.Once(), "a": person.Always(), "n": person.Refuse()}
 _HINTS = {

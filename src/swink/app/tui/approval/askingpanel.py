@@ -15,8 +15,7 @@ from swink.app.tui.approval.answers import KeyGuard
 from swink.app.tui.approval.callview import CallView
 from swink.app.tui.look import LOOKS, Look
 
-_LOW = 24
-"""Rows of a screen below which a panel is as small as it can be."""
+_LOW = 24  # rows of a screen below which a panel is as small as it can be
 
 
 class AskingPanel(Vertical, can_focus=True):

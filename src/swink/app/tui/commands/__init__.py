@@ -5,13 +5,9 @@ from swink.app.tui.commands import environmentcommands as environmentcommands
 from swink.app.tui.commands import modelcommands as modelcommands
 from swink.app.tui.commands import sessioncommands as sessioncommands
 from swink.app.tui.commands import talking as talking
-from swink.app.tui.commands.commandtable import (
-    COMMANDS,
-    CommandContext,
-    SlashCommand,
-    command,
-    find_command,
-    listed,
-)
-
-__all__ = ["COMMANDS", "CommandContext", "SlashCommand", "command", "find_command", "listed"]
+from swink.app.tui.commands.commandtable import COMMANDS as COMMANDS
+from swink.app.tui.commands.commandtable import CommandContext as CommandContext
+from swink.app.tui.commands.commandtable import SlashCommand as SlashCommand
+from swink.app.tui.commands.commandtable import command as command
+from swink.app.tui.commands.commandtable import find_command as find_command
+from swink.app.tui.commands.commandtable import listed as listed

@@ -5,6 +5,8 @@ from swink.app.assistant.rules import parse_rule
 from swink.app.assistant.settings import change_setting
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.look import LOOKS
+from swink.app.tui.screens.permissionscreen import PermissionsScreen
+from swink.app.tui.screens.picker import Picker
 from swink.errors import MisuseError
 from swink.system.threads import in_thread
 
@@ -20,8 +22,6 @@ async def show_help(context: CommandContext, rest: str) -> None:
 @command("/theme", "[NAME]", choices=lambda context: LOOKS)
 async def theme(context: CommandContext, rest: str) -> None:
     """another look: dark, light, high-contrast, ansi or plain"""
-    from swink.app.tui.screens.picker import Picker
-
     name = rest or await context.ask(Picker("look", _LOOKS, context.look.name))
     if name is not None and name not in LOOKS:
         raise MisuseError(f"there is no look {name!r}; there are {', '.join(LOOKS)}")
@@ -67,8 +67,6 @@ def leave(context: CommandContext, rest: str) -> None:
 @command("/permissions", "[allow RULE | deny RULE]", choices=lambda context: ("allow", "deny"))
 async def permissions(context: CommandContext, rest: str) -> None:
     """what is allowed here and why calls ran; removes rules, or saves one for this project"""
-    from swink.app.tui.screens.permissionscreen import PermissionsScreen
-
     if not rest:
         await context.ask(PermissionsScreen(context.permissions, context.look))
         return

@@ -8,6 +8,7 @@ from swink.app.assistant.sessionfacts import format_age
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import forget, look_up
 from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.app.tui.screens.wizard import Wizard
 from swink.errors import MisuseError
 from swink.messages.modelspec import format_dollars
 from swink.models.keys.accounts import ACCOUNTS, account_for
@@ -162,8 +163,6 @@ async def keys(context: CommandContext, rest: str) -> None:
 @command("#key", "PROVIDER", choices=lambda context: _providers(), other_names=("/key",))
 async def key(context: CommandContext, rest: str) -> None:
     """store the API key of a provider; it is asked for and not shown"""
-    from swink.app.tui.screens.wizard import Wizard
-
     words = rest.split()
     if len(words) != 1:
         raise MisuseError(f"write #key PROVIDER, and not the key itself; there are {', '.join(_providers())}")

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.app.tui.screens.picker import Picker
 from swink.messages import ModelSpec
 from swink.messages.checks import check_word
 from swink.messages.modelspec import THINKING_LEVELS, ThinkingLevel
@@ -16,8 +17,6 @@ from swink.models.keys.accounts import ACCOUNTS
 @command("/model", "[NAME]", choices=lambda context: [str(spec) for spec in catalog.models()])
 async def model(context: CommandContext, rest: str) -> None:
     """take another model; the conversation goes on"""
-    from swink.app.tui.screens.picker import Picker
-
     agent = context.driver.agent
     if not rest:
         choices = {str(spec): _about(spec) for spec in sorted(catalog.models(), key=_has_no_key)}
@@ -30,8 +29,6 @@ async def model(context: CommandContext, rest: str) -> None:
 @command("/thinking", "[LEVEL]", choices=lambda context: THINKING_LEVELS)
 async def thinking(context: CommandContext, rest: str) -> None:
     """how much the model thinks: off … extra_high"""
-    from swink.app.tui.screens.picker import Picker
-
     choices = dict.fromkeys(THINKING_LEVELS, "")
     level = rest or await context.ask(Picker("thinking", choices, context.driver.agent.thinking_level))
     if level:

@@ -4,6 +4,10 @@ import asyncio
 
 from swink.app.tui.activity import Activity
 from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.app.tui.screens.changedfiles import ChangedFiles
+from swink.app.tui.screens.familytree import FamilyTree
+from swink.app.tui.screens.rewind import Rewind
+from swink.app.tui.screens.sessionlist import SessionList
 from swink.app.tui.sessionswitcher import Rewound, SessionSwitcher, is_elsewhere
 from swink.errors import MisuseError
 from swink.memory.exports import EXPORT_FORMATS
@@ -46,8 +50,6 @@ async def fork(context: CommandContext, rest: str) -> None:
 @command("/tree")
 async def tree(context: CommandContext, rest: str) -> None:
     """the forks of this conversation"""
-    from swink.app.tui.screens.familytree import FamilyTree
-
     sessions = _sessions(context)
     current = sessions.saved_id()
     if sessions.store is None or current is None:
@@ -61,8 +63,6 @@ async def tree(context: CommandContext, rest: str) -> None:
 @command("/rewind")
 async def rewind(context: CommandContext, rest: str) -> None:
     """back to before an earlier prompt: the conversation, the files, or both (Esc twice)"""
-    from swink.app.tui.screens.rewind import Rewind
-
     sessions = _sessions(context)
     if context.driver.is_running:
         raise MisuseError("the agent is at work; Esc stops it, then /rewind")
@@ -109,8 +109,6 @@ async def export(context: CommandContext, rest: str) -> None:
 @command("/diff")
 async def diff(context: CommandContext, rest: str) -> None:
     """what this conversation changed in files"""
-    from swink.app.tui.screens.changedfiles import ChangedFiles
-
     changes = await _sessions(context).changed()
     if not changes:
         context.say("the tools of this conversation have changed no file that is different now")
@@ -156,8 +154,6 @@ def go_on(context: CommandContext, rest: str) -> None:
 
 
 async def _choose(context: CommandContext, sessions: SessionSwitcher, store: SyncStore) -> None:
-    from swink.app.tui.screens.sessionlist import SessionList
-
     chosen = await context.ask(SessionList(context.look, store, sessions.saved_id()))
     if chosen is None or (chosen.how == "resume" and chosen.id == sessions.saved_id()):
         return

@@ -4,6 +4,7 @@ import re
 
 from swink.app.assistant.planning import EXECUTE, OFFER
 from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.app.tui.screens.picker import Picker
 from swink.errors import MisuseError
 from swink.events.transcript import ReplyBlock
 
@@ -14,8 +15,6 @@ _CARRY_OUT = "carry it out now"
 @command("/plan")
 async def plan(context: CommandContext, rest: str) -> None:
     """plan without changing anything; again: carry out (Shift+Tab)"""
-    from swink.app.tui.screens.picker import Picker
-
     driver = context.driver
     if not driver.is_planning:
         driver.set_planning(True)

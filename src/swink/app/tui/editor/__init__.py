@@ -1,23 +1,13 @@
 """The prompt that is being written."""
 
-from swink.app.tui.editor.attaching import attached_name, said_text
-from swink.app.tui.editor.completer import Commands
-from swink.app.tui.editor.editor import Editor
-from swink.app.tui.editor.offers import CommandWord
-from swink.app.tui.editor.pane import EditorPane, QueueList
-from swink.app.tui.editor.submitted import Submitted, TakeBack, kind_of
-from swink.app.tui.editor.typed import Typed
-
-__all__ = [
-    "CommandWord",
-    "Commands",
-    "Editor",
-    "EditorPane",
-    "QueueList",
-    "Submitted",
-    "TakeBack",
-    "Typed",
-    "attached_name",
-    "kind_of",
-    "said_text",
-]
+from swink.app.tui.editor.attaching import attached_name as attached_name
+from swink.app.tui.editor.attaching import said_text as said_text
+from swink.app.tui.editor.completer import Commands as Commands
+from swink.app.tui.editor.editor import Editor as Editor
+from swink.app.tui.editor.offers import CommandWord as CommandWord
+from swink.app.tui.editor.pane import EditorPane as EditorPane
+from swink.app.tui.editor.pane import QueueList as QueueList
+from swink.app.tui.editor.submitted import Submitted as Submitted
+from swink.app.tui.editor.submitted import TakeBack as TakeBack
+from swink.app.tui.editor.submitted import kind_of as kind_of
+from swink.app.tui.editor.typed import Typed as Typed

@@ -24,8 +24,7 @@ from swink.app.tui.editor.drafts import Drafts
 from swink.app.tui.editor.mentions import PathIndex
 from swink.app.tui.editor.offers import CommandWord, Completion
 from swink.app.tui.editor.pasting import PastingArea
-from swink.app.tui.editor.prompthistory import PromptHistory
-from swink.app.tui.editor.promptrecall import PromptRecall
+from swink.app.tui.editor.prompthistory import PromptHistory, PromptRecall
 from swink.app.tui.editor.submitted import How, Submitted, TakeBack, is_command, kind_of
 from swink.app.tui.editor.typed import Typed, fold, join
 from swink.app.tui.keys import SPELLINGS, teach_keys

@@ -19,8 +19,7 @@ SECONDS = 20.0
 """How long a directory is read; what is known by then is the index."""
 FRESH = 5.0
 """Seconds for which an index is used as it is; then it is used and read anew."""
-_PIECE = 2_000
-"""Paths that are searched in one go: others run between two pieces."""
+_PIECE = 2_000  # paths that are searched in one go: others run between two pieces
 
 _MENTION = re.compile(r"""(?<![^\s(\[{<"'`])@(?:"([^"\n]+)"|([^\s"'`<>]+))""")
 _TYPING = re.compile(r"""(?:^|[\s(\[{<"'`])(@(?:"([^"\n]*)|([^\s"'`<>]*)))$""")

@@ -12,8 +12,7 @@ from swink.app.tui.sourcecode import paint_code
 from swink.app.tui.strips import strip
 
 _NARROWEST = 10
-_Key = tuple[Open, Carry, str]
-"""What was before a section, and its source."""
+_Key = tuple[Open, Carry, str]  # what was before a section, and its source
 _BLANK = Strip([], 0)
 
 

@@ -15,10 +15,8 @@ from swink.app.tui.strips import Piece, wrap_pieces
 
 Row = list[Piece]
 
-_DEEPEST = 24
-"""Levels of nesting; what is deeper is shown as it was written."""
-_LEAST = 8
-"""Columns that a block keeps, however deep it is."""
+_DEEPEST = 24  # levels of nesting; what is deeper is shown as it was written
+_LEAST = 8  # columns that a block keeps, however deep it is
 _WIDEST = 120
 """Columns of prose: the eye does not find back over longer lines. Code and tables take what they need."""
 _BULLETS = "•◦▪"

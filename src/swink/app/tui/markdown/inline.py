@@ -24,8 +24,7 @@ MOST_DEFINITIONS = 50
 """Definitions of links that count; each new one has the whole reply painted again."""
 _MOST_BRACKETS = 300
 """Brackets of a paragraph up to which links are looked for in it: each may be the start of all the others."""
-_WRAPPED = 60
-"""Columns from which on a line counts as one of wrapped prose."""
+_WRAPPED = 60  # columns from which on a line counts as one of wrapped prose
 _DEFINITION = re.compile(
     r"^ {0,3}\[(?P<label>[^\]\[\n]{1,200})\]:[ \t]*<?(?P<href>[^\s<>]{1,500})>?[ \t]*"
     r"(?:[\"'(].{0,200})?\r?\n",

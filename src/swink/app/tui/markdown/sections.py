@@ -12,10 +12,8 @@ from msgspec import Struct
 
 MOST = 8_000
 """Characters of a section; what stays within one paragraph for longer is shown as it is."""
-_ITEMS = 20
-"""Lines of a list after which it is cut at an item."""
-_ROWS = 50
-"""Lines of a table after which it is cut; the rest keeps the columns."""
+_ITEMS = 20  # lines of a list after which it is cut at an item
+_ROWS = 50  # lines of a table after which it is cut; the rest keeps the columns
 _CODE_SOFT = 15
 """Lines of code after which it is cut at a blank line before one that is not indented…"""
 _CODE_HARD = 60

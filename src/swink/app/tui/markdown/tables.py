@@ -15,8 +15,7 @@ Row = list[Piece]
 Cell = list[Row]
 """Its lines."""
 
-_LEAST = 6
-"""Columns narrower than this are not worth it."""
+_LEAST = 6  # columns narrower than this are not worth it
 
 
 class MarkdownTable(Struct, frozen=True):

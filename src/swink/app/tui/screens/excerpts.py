@@ -12,22 +12,13 @@ from swink.app.tui.editor.attaching import said_text
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.markdown import paint_markdown
-from swink.events.transcript import (
-    Block,
-    Diff,
-    NoticeBlock,
-    PromptBlock,
-    ReplyBlock,
-    ThinkingBlock,
-    ToolBlock,
-)
+from swink.events.transcript import Block, NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
+from swink.events.transcript.diffs import Diff
 from swink.system.shorten import clip_end
 
 _BLOCKS = 12
-_CHARACTERS = 2_000
-"""Of a prompt or a reply."""
-_LINES = 400
-"""Of all diffs."""
+_CHARACTERS = 2_000  # of a prompt or a reply
+_LINES = 400  # of all diffs
 _STATES = {"done": "✓", "failed": "✗", "rejected": "✗", "cancelled": "✗"}
 _MARKS = {"created": "+", "deleted": "−", "changed": "~", "mode": "~"}
 _WORDS = {"created": "comes back", "deleted": "goes", "changed": "changes back", "mode": "gets its mode back"}

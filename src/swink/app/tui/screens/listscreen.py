@@ -25,8 +25,7 @@ from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 
 T = TypeVar("T")
-_WIDE = 100
-"""Columns from which the preview stands beside the list."""
+_WIDE = 100  # columns from which the preview stands beside the list
 
 
 class ListRow(Struct, frozen=True):

@@ -24,8 +24,7 @@ from swink.system.threads import in_thread
 _PROMPTS = "Enter goes back to before a prompt · PgUp/PgDn scroll the preview · Esc leaves"
 _WHAT = "what to take back? · Enter takes · Esc: another prompt"
 _REDO = "redo"
-_PREVIEWED = 30
-"""Files whose diffs are shown."""
+_PREVIEWED = 30  # files whose diffs are shown
 
 
 class RewindChoice(Struct, frozen=True):

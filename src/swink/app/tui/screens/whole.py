@@ -12,8 +12,7 @@ from swink.app.tui.view import TranscriptView
 from swink.events.transcript import Transcript
 
 _KEYS = "/ search   n N next, previous   Space ↑ ↓ Home End scroll   Esc leaves"
-_INTERVAL = 0.25
-"""Seconds between two looks at a conversation that goes on."""
+_INTERVAL = 0.25  # seconds between two looks at a conversation that goes on
 
 
 class Whole(Screen[None]):

@@ -9,8 +9,7 @@ from typing import Any
 from swink.system.programs import python_script
 
 PROGRAM = Path(__file__).with_name("restore_process.py")
-_WORDS = 2000
-"""So few bytes that a message is written whole."""
+_WORDS = 2000  # so few bytes that a message is written whole
 
 
 class Restorer:

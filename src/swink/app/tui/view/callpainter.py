@@ -1,5 +1,6 @@
-"""Calls: a tool call as a line of the conversation, and opened."""
+"""Calls: a tool call as a line of the conversation, and opened with its result, a program in colour."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -8,12 +9,14 @@ from typing import Any, NamedTuple, cast
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
+from textual.strip import Strip
 
 from swink.app.tui.diffpainter import WIDE, paint_diff
 from swink.app.tui.escaping import printed, visible
+from swink.app.tui.sourcecode import highlight
+from swink.app.tui.strips import chop_pieces, strip
 from swink.app.tui.view.folds import Fold
 from swink.app.tui.view.painted import Canvas, Words
-from swink.app.tui.view.resultpainter import paint_result, say_more
 from swink.events.transcript import ToolBlock
 from swink.events.transcript.blockkinds import json_of
 from swink.tools import FINAL_OUTPUT
@@ -21,18 +24,18 @@ from swink.tools import FINAL_OUTPUT
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAME = 0.1
 """Seconds that the spinner shows one of them."""
-_SOME = 8
-"""Lines of what a call printed that are shown while it runs."""
-_FEW = 5
-"""Lines of its result, until it folds."""
-_ALL = 400
-"""Lines of an opened call; the screen of the whole transcript shows more."""
+_SOME = 8  # lines of what a call printed that are shown while it runs
+_FEW = 5  # lines of its result, until it folds
+_ALL = 400  # lines of an opened call; the screen of the whole transcript shows more
 _SAYS_MOST = ("command", "pattern", "query", "url", "path", "file_path", "task", "prompt", "question", "name")
 """Arguments that tell what a call is about, the best first."""
 _BAR = "│ "
 _LONGEST = 20_000
 _MOST_ITEMS = 200
 _REMEMBERED = 200
+_NUMBERED = re.compile(r"(\d+)\t(.*)", re.S)
+_MOST_COLOURED = 400
+"""Lines up to which programs are shown in colour: more would hold up the screen."""
 
 
 class Moment(NamedTuple):
@@ -75,10 +78,10 @@ def paint_call(
             strips = strips[1:]  # its title, which the heading says already
         shown = strips if fold == "all" else strips[: 2 * _SOME]
         canvas.place(shown, diff.unified, gutter=gutter)
-        say_more(canvas, gutter, len(strips) - len(shown))
+        _say_more(canvas, gutter, len(strips) - len(shown))
     elif block.is_settled:
         style = look.failed if block.state == "failed" else look.dim
-        paint_result(canvas, block, gutter, style, limit)
+        _paint_result(canvas, block, gutter, style, limit)
     elif block.output:
         lines = printed(block.output[-200 * limit :]).rstrip("\n").split("\n")
         canvas.text("\n".join(lines[-limit:]), look.dim, gutter=gutter, is_exact=True)
@@ -224,6 +227,45 @@ def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
             canvas.line([gutter, (label, look.accent), (text, look.text)], copied=label + text)
     if arguments and (block.text or block.output):
         canvas.line([(gutter[0].rstrip() + "╌" * 12, gutter[1])])
+
+
+def _paint_result(canvas: Canvas, block: ToolBlock, gutter: Words, style: Style, limit: int) -> None:
+    """The first lines of a result, and how many more there are."""
+    text = block.text.rstrip()
+    if not text:
+        canvas.line([gutter, ("no output", canvas.look.dim)])
+        return
+    count = text.count("\n") + 1
+    if count > limit:
+        text = "\n".join(text.split("\n", limit)[:limit])
+    text = text[: 2 * limit * canvas.width]
+    path = block.arguments.get("path") if block.name == "read_file" and block.state == "done" else None
+    if path and isinstance(path, str) and min(count, limit) <= _MOST_COLOURED:
+        _paint_program(canvas, text.split("\n"), path, gutter)
+    else:
+        canvas.text(printed(text), style, gutter=gutter, most=2 * limit, is_exact=True)
+    _say_more(canvas, gutter, count - limit)
+
+
+def _say_more(canvas: Canvas, gutter: Words, count: int) -> None:
+    """How many lines are left out, if any."""
+    if count > 0:
+        canvas.line([gutter, (f"… {count:,} more lines", canvas.look.dim)])
+
+
+def _paint_program(canvas: Canvas, lines: list[str], path: str, gutter: Words) -> None:
+    look = canvas.look
+    found = [_NUMBERED.fullmatch(line) for line in lines]
+    numbers = ["" if each is None else each[1] for each in found]
+    code = [visible(line if each is None else each[2]) for each, line in zip(found, lines, strict=True)]
+    digits = max(map(len, numbers))
+    room = max(10, canvas.width - len(gutter[0]) - (digits + 2 if digits else 0))
+    strips: list[Strip] = []
+    for number, pieces in zip(numbers, highlight(code, look, look.text, path=path), strict=True):
+        for row, part in enumerate(chop_pieces(pieces, room) if pieces else [[]]):
+            mark = f"{number if not row else '':>{digits}}  " if digits else ""
+            strips.append(strip((mark, look.dim), *part))
+    canvas.place(strips, "\n".join(code), gutter=gutter)
 
 
 def _fitted(text: str, room: int) -> str:

@@ -15,10 +15,8 @@ from swink.events.transcript.blockkinds import json_of
 Point = tuple[int, int, int]
 """Block, line in it, character in that."""
 _WORD = re.compile(r"\w+|[^\w\s]")
-_AHEAD = 2_000
-"""Characters in which the next word is looked for."""
-_NEAR = 20
-"""And in which a sign is: one that only the painter put there would be found far off."""
+_AHEAD = 2_000  # characters in which the next word is looked for
+_NEAR = 20  # and in which a sign is: one that only the painter put there would be found far off
 
 
 class Source(Protocol):
@@ -123,8 +121,7 @@ def _loose_offset(painted: Painted, line: int, x: int | None, *, is_end: bool) -
     return span.start + at
 
 
-_Word = tuple[int, int, int, int]
-"""Row, from which character to which, and where it is in the text."""
+_Word = tuple[int, int, int, int]  # row, from which character to which, and where it is in the text
 
 
 def _found(rows: Iterable[str], text: str) -> Iterator[_Word]:

@@ -28,8 +28,7 @@ class Folds:
         self._touched: dict[str, Fold] = {}
         self._running: set[str] = set()
         self._ended: set[str] = set()
-        self._ending: dict[str, float] = {}
-        """When each call is folded that ended a moment ago."""
+        self._ending: dict[str, float] = {}  # when each call is folded that ended a moment ago
 
     def of(self, block: Block) -> Fold:
         """How much of a block is shown."""

@@ -8,8 +8,7 @@ class Heights:
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
         self._heights: list[int] = []
-        self._sums: list[int] = [0]
-        """Place n holds the sum of the `n & -n` heights before block n."""
+        self._sums: list[int] = [0]  # place n holds the sum of the `n & -n` heights before block n
         for height in heights:
             self.append(height)
 

@@ -24,19 +24,10 @@ from swink.app.tui.view.painters import (
     is_hidden,
     nothing_inside,
 )
-from swink.events.transcript import (
-    AgentStopped,
-    Block,
-    Changes,
-    Ended,
-    NoticeBlock,
-    ReplyBlock,
-    Retrying,
-    ToolBlock,
-)
+from swink.events.transcript import Block, Changes, NoticeBlock, ReplyBlock, ToolBlock
+from swink.events.transcript.blockkinds import AgentStopped, Ended, Retrying
 
-_KEPT_LINES = 1_000
-"""Painted lines that are kept besides those on the screen."""
+_KEPT_LINES = 1_000  # painted lines that are kept besides those on the screen
 
 
 class Shown(NamedTuple):
@@ -71,8 +62,7 @@ class LineWindow:
         self._painter = Painter(setting)
         self._top = (0, 0)
         """The block at the top of the window and the line in it; counted only while not following."""
-        self._due: dict[str, float] = {}
-        """When countdowns end, by the ids of their blocks."""
+        self._due: dict[str, float] = {}  # when countdowns end, by the ids of their blocks
         self._running: dict[int, ToolBlock] = {}
 
     @property

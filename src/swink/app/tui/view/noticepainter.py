@@ -4,17 +4,8 @@ from swink.app.tui.escaping import visible
 from swink.app.tui.markdown import paint_markdown
 from swink.app.tui.view.callpainter import Moment, seconds_of
 from swink.app.tui.view.painted import MARGIN, Canvas
-from swink.events.transcript import (
-    AgentStopped,
-    Compacted,
-    Custom,
-    Discarded,
-    Ended,
-    Fallback,
-    NoticeBlock,
-    Retrying,
-    Spent,
-)
+from swink.events.transcript import AgentStopped, Compacted, Custom, Discarded, Ended, Fallback
+from swink.events.transcript.blockkinds import NoticeBlock, Retrying, Spent
 
 _HINTS = {
     "auth": "Check the key: #keys lists them, #key PROVIDER sets one.",
@@ -25,10 +16,8 @@ _HINTS = {
     "model_retired": "Choose another model with /model.",
 }
 _AGAIN = "Send it again, or choose another model with /model."
-_SOON = 0.5
-"""Seconds before a rate says something."""
-_LEAST_SUMMARY = 12
-"""Lines of the summary of a compaction that are shown at once."""
+_SOON = 0.5  # seconds before a rate says something
+_LEAST_SUMMARY = 12  # lines of the summary of a compaction that are shown at once
 
 
 def paint_notice(canvas: Canvas, block: NoticeBlock, moment: Moment, *, is_open: bool) -> None:

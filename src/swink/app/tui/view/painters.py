@@ -23,29 +23,19 @@ from swink.app.tui.view.callpainter import Moment, paint_call, paint_images
 from swink.app.tui.view.folds import OWN, Fold
 from swink.app.tui.view.noticepainter import paint_notice
 from swink.app.tui.view.painted import MARGIN, Canvas, Painted, Words
-from swink.events.transcript import (
-    Block,
-    NoticeBlock,
-    PromptBlock,
-    ReplyBlock,
-    Spent,
-    ThinkingBlock,
-    ToolBlock,
-    Transcript,
-)
+from swink.events.transcript import Block, NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
+from swink.events.transcript.blockkinds import Spent
+from swink.events.transcript.folding import Transcript
 from swink.messages import Text, text_of
 from swink.system.shorten import clip
 
 Thinking = Literal["hidden", "collapsed", "shown"]
 Inside = Callable[[ToolBlock], Mapping[str, Transcript]]
 CURSOR = "▍"
-_LONG_PROMPT = 15
-"""Lines of a prompt; a click opens a longer one."""
-_INNER = 30
-"""Blocks of an agent inside of a call that are shown, the last ones."""
+_LONG_PROMPT = 15  # lines of a prompt; a click opens a longer one
+_INNER = 30  # blocks of an agent inside of a call that are shown, the last ones
 _SOME_INNER = 6
-_BRIEF = 2
-"""Lines of each of them, while the call runs."""
+_BRIEF = 2  # lines of each of them, while the call runs
 
 
 def nothing_inside(block: ToolBlock) -> Mapping[str, Transcript]:

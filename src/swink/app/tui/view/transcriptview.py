@@ -58,8 +58,7 @@ class TranscriptView(ScrollView, can_focus=True):
         super().__init__()
         setting = Setting(80, look, thinking, is_whole=usual == "all")
         self._lines = LineWindow(setting, Folds(clock, usual=usual), clock)
-        self._window = Size(0, 0)
-        """What is left of the view beside its scrollbar."""
+        self._window = Size(0, 0)  # what is left of the view beside its scrollbar
         self._shown: list[Shown] = []
         self._hint = ""
         self._is_placing = False
