@@ -11,7 +11,7 @@ from swink.app.assistant.person import Once, Question, answer_options, default_k
 from swink.app.assistant.previews import Preview
 from swink.app.assistant.reviewing import editable_text, edited_call
 from swink.app.assistant.rules import CallRule
-from swink.app.tui.approval.answers import GRACE, IDLE, KeyGuard
+from swink.app.tui.approval.askingpanel import GRACE, IDLE, KeyGuard
 from swink.app.tui.approval.callview import Row, paint, rows_of
 from swink.app.tui.look import LOOKS
 from swink.events.transcript.diffs import diff

@@ -14,6 +14,7 @@ from swink.stream import TextDelta, ThinkingDelta, ToolCallDelta
 _CHARACTERS = 4.0  # of a token, about
 _SOON = 0.5  # seconds before a rate says something
 State = Literal["idle", "running", "error", "aborted"]
+Clock = Callable[[], float]
 
 
 class Activity(Struct, frozen=True):
@@ -52,7 +53,7 @@ class Activity(Struct, frozen=True):
 class Pace:
     """How fast replies come, in tokens a second."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.last: float | None = None
         """Of the last reply."""
         self._clock = clock

@@ -16,7 +16,7 @@ from swink.agent import Agent
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.agent.eventstream import Subscription
 from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
-from swink.app.tui.activity import Activity, Pace, State
+from swink.app.tui.activity import Activity, Clock, Pace, State
 from swink.app.tui.owncommands import OwnCommands
 from swink.errors import AgentError, MissingKey, MisuseError
 from swink.events import AgentEvent, AgentStart, CompactionReport, MessageEnd, MessageUpdate
@@ -29,14 +29,8 @@ from swink.system.aio import resolve
 class ConversationDriver:
     """One conversation: sends what the user says, and tells `changed` that there is something to show."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        changed: Callable[[], None] = lambda: None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.changed = changed
+    def __init__(self, agent: Agent, *, clock: Clock = time.monotonic) -> None:
+        self.changed: Callable[[], None] = lambda: None
         self.clock = clock
         self.activity = Activity()
         self.is_planning = False

@@ -41,6 +41,7 @@ _NOTHING = {
     "changed": "No line changed; the ends of lines may have.",
 }
 
+_Row = tuple[list[Piece], Style]
 _Key = tuple[int | None, int | None]  # a line within its hunk, by its numbers
 
 
@@ -68,11 +69,11 @@ def paint_diff(diff: Diff, width: int, look: Look, *, side_by_side: bool | None 
     frame = _frame(hunks, width, look, diff.path, side_by_side=side_by_side)
     at = 1
     for hunk in hunks:
-        start, end = _place(hunk)
-        if start > at:
-            strips.append(strip((f"⋯ {counted(start - at, 'unchanged line')}", look.dim)))
+        numbers = [line.old for line in hunk.lines if line.old is not None] or [1, 0]
+        if numbers[0] > at:
+            strips.append(strip((f"⋯ {counted(numbers[0] - at, 'unchanged line')}", look.dim)))
         strips += _paint(hunk, frame)
-        at = end
+        at = numbers[-1] + 1
     return strips + _left_out(left_out, width, look)
 
 
@@ -132,26 +133,21 @@ def _title(diff: Diff, width: int, look: Look) -> list[Strip]:
     return [strip(*row) for row in rows]
 
 
-def _place(hunk: Hunk) -> tuple[int, int]:
-    """The old lines that a hunk stands for: its first, and the one after its last."""
-    numbers = [line.old for line in hunk.lines if line.old is not None]
-    return (numbers[0], numbers[-1] + 1) if numbers else (1, 1)
-
-
 def _paint(hunk: Hunk, frame: _Frame) -> list[Strip]:
     width, look, digits = frame.width, frame.look, frame.digits
-    pairs = list(hunk.rows)
-    pieces = _pieces(hunk, pairs, frame)
+    pieces = _pieces(hunk, frame)
     strips: list[Strip] = []
     if not frame.side_by_side:
         has_both = width >= _ROOMY and any(line.kind == "same" for line in hunk.lines)
         for line in hunk.lines:
-            numbers = _numbers(line, digits, has_both=has_both)
+            numbers = f"{line.new or line.old:>{digits}}"
+            if has_both:
+                numbers = f"{line.old or '':>{digits}} {line.new or '':>{digits}}"
             rows = _rows(line, pieces[line.old, line.new], width, look, numbers)
             strips += [pad(row, width, ground) for row, ground in rows]
         return strips
     half = (width - 3) // 2
-    for old, new in pairs:
+    for old, new in hunk.rows:
         left = _rows(old, pieces[old.old, old.new], half, look, f"{old.old:>{digits}}") if old else []
         right = _rows(new, pieces[new.old, new.new], half, look, f"{new.new:>{digits}}") if new else []
         for sides in zip_longest(left, right, fillvalue=(list[Piece](), Style())):
@@ -160,15 +156,7 @@ def _paint(hunk: Hunk, frame: _Frame) -> list[Strip]:
     return strips
 
 
-def _numbers(line: Line, digits: int, *, has_both: bool) -> str:
-    if not has_both:
-        return f"{line.new or line.old:>{digits}}"
-    return f"{line.old or '':>{digits}} {line.new or '':>{digits}}"
-
-
-def _pieces(
-    hunk: Hunk, pairs: Sequence[tuple[Line | None, Line | None]], frame: _Frame
-) -> dict[_Key, list[Piece]]:
+def _pieces(hunk: Hunk, frame: _Frame) -> dict[_Key, list[Piece]]:
     """The text of every line in its styles."""
     look = frame.look
     texts = {(line.old, line.new): visible(line.text) for line in hunk.lines}
@@ -178,7 +166,7 @@ def _pieces(
         shown = [texts[line.old, line.new] for line in lines]
         for line, pieces in zip(lines, highlight(shown, look, Style(), path=frame.path), strict=True):
             made[line.old, line.new] = [(text, _ink(line, style, look)) for text, style in pieces]
-    for old, new in pairs if frame.has_words else ():
+    for old, new in hunk.rows if frame.has_words else ():
         if old is not None and new is not None and old is not new:
             before, after = (old.old, old.new), (new.old, new.new)
             gone, come = changed_words(texts[before], texts[after])
@@ -207,9 +195,7 @@ def _emphasise(pieces: Sequence[Piece], spans: Sequence[Span], style: Style) -> 
         at += len(text)
 
 
-def _rows(
-    line: Line, pieces: Sequence[Piece], width: int, look: Look, numbers: str
-) -> list[tuple[list[Piece], Style]]:
+def _rows(line: Line, pieces: Sequence[Piece], width: int, look: Look, numbers: str) -> list[_Row]:
     """A line behind its numbers and mark, wrapped; and the ground that it stands on."""
     style = {"same": look.dim, "added": look.added, "removed": look.removed}[line.kind]
     gutter = f"{numbers} {_MARKS[line.kind]} "

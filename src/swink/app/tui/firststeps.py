@@ -8,7 +8,7 @@ from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
-from swink.app.tui.approval.answers import KeyGuard
+from swink.app.tui.approval import KeyGuard
 from swink.app.tui.commands.commandtable import CommandContext
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.keys import keymap
@@ -82,32 +82,26 @@ async def choose_first_model(context: CommandContext) -> None:
 
 
 def first_look(settings: UserSettings | None) -> Look:
-    """The look of the settings; without colours where the user wants none."""
+    """The look of the settings, or what fits the terminal; without colours where the user wants none."""
     if os.environ.get("NO_COLOR"):
         return LOOKS["plain"]
-    chosen = "auto" if settings is None else settings.theme
-    return LOOKS[_fitting() if chosen == "auto" else chosen]
-
-
-def _fitting() -> str:
-    """The look for this terminal, as far as it tells about itself."""
+    if settings is not None and settings.theme != "auto":
+        return LOOKS[settings.theme]
     if "256color" not in os.environ.get("TERM", "") and not os.environ.get("COLORTERM"):
-        return "ansi"
+        return LOOKS["ansi"]
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-    return "light" if background in ("7", "15") else "dark"
+    return LOOKS["light" if background in ("7", "15") else "dark"]
 
 
 def welcome(model: str) -> str:
     """What an empty conversation shows."""
+    home, here = os.path.expanduser("~"), os.getcwd()
+    if here == home or here.startswith(f"{home}/"):
+        here = f"~{here[len(home) :]}"
     return f"""swink {__version__}
 {model}  /model takes another
-{_shortened(os.getcwd())}
+{here}
 ? or /help shows keys and commands, @ names a file, ! runs a command, Shift+Tab plans"""
-
-
-def _shortened(path: str) -> str:
-    home = os.path.expanduser("~")
-    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
 
 
 def show_loading(driver: ConversationDriver) -> None:

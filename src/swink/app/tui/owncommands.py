@@ -8,6 +8,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from swink.app.assistant.shell import run_shell
+from swink.app.tui.activity import Clock
 from swink.errors import AgentError
 from swink.events.transcript.blockkinds import ToolBlock, ToolState
 from swink.messages import Text, UserMessage
@@ -20,10 +21,7 @@ class OwnCommands:
     """Runs commands; `show` is given the block of each as it changes, `tell` what the model is to learn."""
 
     def __init__(
-        self,
-        show: Callable[[ToolBlock], None],
-        tell: Callable[[UserMessage], None],
-        clock: Callable[[], float],
+        self, show: Callable[[ToolBlock], None], tell: Callable[[UserMessage], None], clock: Clock
     ) -> None:
         self.sandbox: Callable[[], Sandbox | None] = lambda: None
         """What they run in, where the folder is not trusted."""

@@ -23,10 +23,10 @@ def text_of(pieces: Iterable[Piece]) -> str:
     return "".join([text for text, _ in pieces])
 
 
-def wrap_pieces(pieces: Sequence[Piece], width: int, rest: int | None = None) -> list[list[Piece]]:
-    """A paragraph as lines that break at words; `rest` is the width of all lines but the first."""
+def wrap_pieces(pieces: Sequence[Piece], width: int) -> list[list[Piece]]:
+    """A paragraph as lines that break at words."""
     text = text_of(pieces)
-    return _cut(_whole(pieces, text), breaks(text, width, rest))
+    return _cut(_whole(pieces, text), breaks(text, width))
 
 
 def chop_pieces(pieces: Sequence[Piece], width: int) -> list[list[Piece]]:

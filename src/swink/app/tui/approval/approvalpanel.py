@@ -15,8 +15,7 @@ from swink.app.assistant.rulebook import Scope
 from swink.app.assistant.rules import SEPARATOR, parse_rule
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
-from swink.app.tui.approval.answers import KeyGuard
-from swink.app.tui.approval.askingpanel import AskingPanel
+from swink.app.tui.approval.askingpanel import AskingPanel, KeyGuard
 from swink.app.tui.approval.callview import CallView, Row, rows_of
 from swink.app.tui.diffpainter import paint_diff, paint_hunk
 from swink.errors import MisuseError
@@ -39,7 +38,7 @@ _HINTS = {
 class ApprovalPanel(AskingPanel):
     """Shows the first call that waits; its keys answer for it."""
 
-    def __init__(self, permissions: Permissions, *, guard: KeyGuard | None = None) -> None:
+    def __init__(self, permissions: Permissions, *, guard: KeyGuard) -> None:
         super().__init__(guard)
         self.permissions = permissions
         self.stage: Stage = "choose"

@@ -1,6 +1,7 @@
 """A panel that asks: below the conversation and above the editor, never in the way of who is writing."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from textual import events
@@ -11,11 +12,53 @@ from textual.message import Message
 
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.answerlist import Answers
-from swink.app.tui.approval.answers import KeyGuard
 from swink.app.tui.approval.callview import CallView
 from swink.app.tui.look import LOOKS, Look
 
+GRACE = 0.3
+"""Seconds after a question appears in which no key is an answer."""
+IDLE = 1.0
+"""Seconds without a key in the editor after which a question may take the focus."""
 _LOW = 24  # rows of a screen below which a panel is as small as it can be
+
+
+class KeyGuard:
+    """When a key counts as an answer: only if the user could have seen the question."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._shown = float("-inf")
+        self._typed = float("-inf")
+
+    def mark_hidden(self) -> None:
+        """A question is about to appear: nobody can have seen it yet."""
+        self._shown = float("inf")
+
+    def mark_shown(self) -> None:
+        """A question is on the screen, or has been given the focus."""
+        self._shown = self._clock()
+
+    @property
+    def is_shown(self) -> bool:
+        return self._shown != float("inf")
+
+    def mark_typed(self) -> None:
+        """The user has typed in the editor."""
+        self._typed = self._clock()
+
+    def mark_sent(self) -> None:
+        """What was typed has been sent: nobody is in the middle of it."""
+        self._typed = float("-inf")
+
+    @property
+    def counts(self) -> bool:
+        """Whether a key pressed now is an answer."""
+        return self._clock() - self._shown >= GRACE
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is typing in the editor."""
+        return self._clock() - self._typed >= IDLE
 
 
 class AskingPanel(Vertical, can_focus=True):
@@ -34,9 +77,9 @@ class AskingPanel(Vertical, can_focus=True):
             self.typed = typed
             super().__init__()
 
-    def __init__(self, guard: KeyGuard | None = None) -> None:
+    def __init__(self, guard: KeyGuard) -> None:
         super().__init__()
-        self.guard = guard or KeyGuard()
+        self.guard = guard
         self.asked: Any = None
         """The question that is shown, or None."""
         self.is_laid_out = True
@@ -58,7 +101,6 @@ class AskingPanel(Vertical, can_focus=True):
 
     def begin_question(self) -> None:
         """Forget what belonged to the question before."""
-        raise NotImplementedError
 
     def take_key(self, key: str) -> bool:
         """Act on a key that counts; False if it means nothing here."""
@@ -66,11 +108,9 @@ class AskingPanel(Vertical, can_focus=True):
 
     def lay_out(self, *, keep: bool = False) -> None:
         """Show the question at the present width; `keep` the place it is scrolled to."""
-        raise NotImplementedError
 
     def show_answers(self) -> None:
         """Show what can be answered now."""
-        raise NotImplementedError
 
     # What the app calls
 

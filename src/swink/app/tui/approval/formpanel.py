@@ -11,8 +11,7 @@ from swink.app.assistant.forms import Filling, Form, Item
 from swink.app.assistant.person import Forms
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.answerlist import Answers, Lines
-from swink.app.tui.approval.answers import KeyGuard
-from swink.app.tui.approval.askingpanel import AskingPanel
+from swink.app.tui.approval.askingpanel import AskingPanel, KeyGuard
 from swink.app.tui.approval.callview import CallView, Row, text_rows
 from swink.app.tui.escaping import visible, wrap
 
@@ -20,7 +19,7 @@ from swink.app.tui.escaping import visible, wrap
 class FormPanel(AskingPanel):
     """Shows the first form that waits."""
 
-    def __init__(self, forms: Forms, *, guard: KeyGuard | None = None) -> None:
+    def __init__(self, forms: Forms, *, guard: KeyGuard) -> None:
         super().__init__(guard)
         self.forms = forms
         self._filling = Filling(())

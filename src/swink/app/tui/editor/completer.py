@@ -13,11 +13,9 @@ LineToCursor = Callable[[], tuple[int, str]]
 
 
 class Completer:
-    """Fills a list of choices; without one it does nothing."""
+    """Fills a list of choices with what may be meant."""
 
-    def __init__(
-        self, choices: Choices | None, commands: Commands, index: PathIndex, line: LineToCursor
-    ) -> None:
+    def __init__(self, choices: Choices, commands: Commands, index: PathIndex, line: LineToCursor) -> None:
         self.choices = choices
         self.commands = commands
         self._index = index
@@ -27,7 +25,7 @@ class Completer:
 
     @property
     def is_open(self) -> bool:
-        return self.choices is not None and self.choices.is_open
+        return self.choices.is_open
 
     @property
     def is_done(self) -> bool:
@@ -46,8 +44,6 @@ class Completer:
 
     async def find(self, start: int, query: str) -> None:
         """Offer files for a mention: those known first, then those that are there now."""
-        if self.choices is None:
-            return
         fresh = not self._index.is_stale
         if not fresh and len(self._index) == 0:
             await self._index.refresh()
@@ -70,13 +66,11 @@ class Completer:
             self._dismissed = self._dismissed if place == self._dismissed else None
             return
         self.offer = offer
-        if self.choices is not None:
-            self.choices.offer(offer.items, offer.query)
+        self.choices.offer(offer.items, offer.query)
 
     def close(self) -> None:
         self.offer = None
-        if self.choices is not None:
-            self.choices.close()
+        self.choices.close()
 
     def dismiss(self) -> bool:
         """Close the list until something else is typed; whether it was open."""
@@ -88,14 +82,12 @@ class Completer:
 
     def mark(self, step: int) -> bool:
         """Mark another choice; whether there is a list."""
-        if not self.is_open or self.choices is None:
-            return False
         self.choices.mark(step)
-        return True
+        return self.is_open
 
     def rest_of_marked(self) -> str:
         """What is missing to the marked choice, if what stands there is its beginning."""
-        if self.choices is None or self.offer is None or (marked := self.choices.marked) is None:
+        if self.offer is None or (marked := self.choices.marked) is None:
             return ""
         so_far = self._line()[1][self.offer.start :]
         text = marked.text.rstrip()

@@ -22,7 +22,7 @@ from swink.app.tui.editor.choices import Choices
 from swink.app.tui.editor.completer import Commands, Completer
 from swink.app.tui.editor.drafts import Drafts
 from swink.app.tui.editor.mentions import PathIndex
-from swink.app.tui.editor.offers import CommandWord, Completion
+from swink.app.tui.editor.offers import Completion
 from swink.app.tui.editor.pasting import PastingArea
 from swink.app.tui.editor.prompthistory import PromptHistory, PromptRecall
 from swink.app.tui.editor.submitted import How, Submitted, TakeBack, is_command, kind_of
@@ -81,12 +81,7 @@ class Editor(PastingArea):
     ]
 
     def __init__(
-        self,
-        directory: Path | None = None,
-        *,
-        state: Path | None = None,
-        commands: Commands = tuple[CommandWord, ...],
-        choices: Choices | None = None,
+        self, directory: Path | None, *, state: Path | None, commands: Commands, choices: Choices
     ) -> None:
         super().__init__(state and state / "images", placeholder=PLACEHOLDER)
         self.is_busy = False
@@ -331,8 +326,8 @@ class Editor(PastingArea):
 
     def take_choice(self) -> Completion | None:
         """Take the marked choice, as Tab does; None if there is none."""
-        completer, choices = self._completer, self._completer.choices
-        if choices is None or completer.offer is None or (marked := choices.marked) is None:
+        completer = self._completer
+        if completer.offer is None or (marked := completer.choices.marked) is None:
             return None
         if self._end_search(marked):
             return marked
@@ -382,7 +377,7 @@ class Editor(PastingArea):
         """Search earlier prompts; once more: mark the next one."""
         if self.is_searching:
             self._completer.mark(1)
-        elif self._completer.choices is not None:
+        else:
             self._recall.before_search = self.typed
             self.replace("", (0, 0), self.document.end)
 

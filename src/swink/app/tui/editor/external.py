@@ -41,9 +41,9 @@ def _find(program: str, path: str | None) -> str | None:
     return full if is_usable else None
 
 
-async def edit_outside(app: TerminalApp, text: str, environ: Mapping[str, str] | None = None) -> str | None:
+async def edit_outside(app: TerminalApp, text: str) -> str | None:
     """The text as the user left it; None if it was emptied. Raises `MisuseError` if that failed."""
-    command = editor_command(os.environ if environ is None else environ)
+    command = editor_command(os.environ)
     with _temporary(text) as path:
         # Without updates: whatever the agent does meanwhile, the screen is not ours.
         with app.batch_update(), app.suspended():

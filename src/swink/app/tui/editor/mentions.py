@@ -55,9 +55,8 @@ def spell(path: str) -> str:
 class PathIndex:
     """The files and directories below a root, without what git ignores; directories end in a slash."""
 
-    def __init__(self, root: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        self._clock = clock
         self._read_at = float("-inf")
         self._pieces: list[str] = []
         self._count = 0
@@ -69,14 +68,14 @@ class PathIndex:
     @property
     def is_stale(self) -> bool:
         """Whether it is time to read the directory."""
-        return self._clock() - self._read_at > FRESH
+        return time.monotonic() - self._read_at > FRESH
 
     async def refresh(self) -> None:
-        self._read_at = self._clock()
-        paths = await in_thread(list_paths, self._root, self._clock)
+        self._read_at = time.monotonic()
+        paths = await in_thread(list_paths, self._root)
         self._count = len(paths)
         self._pieces = ["\n".join(paths[at : at + _PIECE]) for at in range(0, len(paths), _PIECE)]
-        self._read_at = self._clock()
+        self._read_at = time.monotonic()
 
     async def find(self, query: str, limit: int = 50) -> list[str]:
         """The paths that match best; nothing if something else is looked for meanwhile."""
@@ -84,16 +83,16 @@ class PathIndex:
         return await in_thread(find_paths, self._pieces, query, limit, lambda: self._wanted == query)
 
 
-def list_paths(root: Path, clock: Callable[[], float] = time.monotonic) -> list[str]:
+def list_paths(root: Path) -> list[str]:
     """Every path below a root that may be mentioned; at most `MOST`, and what `SECONDS` suffice for."""
-    end = clock() + SECONDS
+    end = time.monotonic() + SECONDS
     found: list[str] = []
     try:
         for entry in walk(Workspace(root)):
             if "\n" in entry.path or suspect(entry.path) == "sure":
                 continue
             found.append(entry.path + "/" if entry.is_directory else entry.path)
-            if len(found) >= MOST or clock() > end:
+            if len(found) >= MOST or time.monotonic() > end:
                 break
     except (AgentError, OSError):
         pass  # what was found so far is better than nothing

@@ -17,7 +17,6 @@ from swink.app.tui.editor.attaching import said_text
 from swink.app.tui.editor.choices import ChoiceClicked, Choices
 from swink.app.tui.editor.completer import Commands
 from swink.app.tui.editor.editor import Editor
-from swink.app.tui.editor.offers import CommandWord
 from swink.app.tui.editor.typed import make_harmless, more_lines
 from swink.messages import Message
 
@@ -95,13 +94,7 @@ class EditorPane(Vertical):
 
     DEFAULT_CSS = "EditorPane { height: auto; }"
 
-    def __init__(
-        self,
-        directory: Path | None = None,
-        *,
-        state: Path | None = None,
-        commands: Commands = tuple[CommandWord, ...],
-    ) -> None:
+    def __init__(self, directory: Path | None, *, state: Path | None, commands: Commands) -> None:
         super().__init__()
         self.queue = QueueList()
         self.choices = Choices()

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -38,12 +38,9 @@ class Said(Struct, frozen=True, omit_defaults=True):
 class PromptHistory:
     """The prompts of a user, oldest first; `add` writes to the file off the event loop."""
 
-    def __init__(
-        self, path: Path | None, directory: str = "", *, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: Path | None, directory: str = "") -> None:
         self._path = path
         self._directory = directory
-        self._clock = clock
         self._writer = Serial()
         self.all: list[Said] = []
 
@@ -58,7 +55,7 @@ class PromptHistory:
         kept = without_secrets(typed) if (is_short := typed.size <= LONGEST) else typed
         if not kept or (self.all and self.all[-1].typed == kept):
             return
-        said = Said(kept, round(self._clock(), 3), self._directory)
+        said = Said(kept, round(time.time(), 3), self._directory)
         self.all.append(said)
         del self.all[:-MOST]
         if self._path is not None and is_short:
@@ -73,7 +70,7 @@ class PromptHistory:
         """What a list says about a prompt: lines that are not shown, when it was, and where, if elsewhere."""
         lines = said.typed.text.strip().count("\n")
         place = os.path.basename(said.directory) if said.directory != self._directory else ""
-        parts = (more_lines(lines) if lines else "", _ago(self._clock() - said.at) if said.at else "", place)
+        parts = (more_lines(lines) if lines else "", _ago(time.time() - said.at) if said.at else "", place)
         return " · ".join(part for part in parts if part)
 
     def suggest(self, text: str) -> str:

@@ -86,12 +86,10 @@ def join(parts: list[Typed]) -> Typed:
     for part in parts:
         body = part.text.strip()
         renamed: dict[str, str] = {}
-        for name, content in part.pastes.items():
-            renamed[name] = paste_name(content, text, pastes)
-            pastes[renamed[name]] = content
-        for name, path in part.images.items():
-            renamed[name] = image_name(path, text, images)
-            images[renamed[name]] = path
+        for theirs, ours, name_of in ((part.pastes, pastes, paste_name), (part.images, images, image_name)):
+            for name, content in theirs.items():
+                renamed[name] = name_of(content, text, ours)
+                ours[renamed[name]] = content
         body = PLACEHOLDER.sub(lambda found, renamed=renamed: renamed.get(found[0], found[0]), body)
         text = f"{text}\n\n{body}" if text and body else text or body
     return Typed(text, pastes, images)

@@ -41,17 +41,10 @@ def fit(table: MarkdownTable, width: int) -> list[int]:
 
 
 def paint_table(
-    table: MarkdownTable,
-    width: int,
-    look: Look,
-    widths: Sequence[int] | None = None,
-    *,
-    has_head: bool = True,
+    table: MarkdownTable, width: int, look: Look, widths: Sequence[int], *, has_head: bool
 ) -> list[Row]:
-    """The lines of a table; `widths` are those of the part before it."""
-    widths = widths or fit(table, width)
-    columns = len(widths)
-    needs_lists = sum(widths) + 3 * (columns - 1) > width or any(
+    """The lines of a table; `widths` are its own or those of the part before it."""
+    needs_lists = sum(widths) + 3 * (len(widths) - 1) > width or any(
         size < _LEAST and any(cell_len(text_of(line)) > size for row in table.rows for line in row[column])
         for column, size in enumerate(widths)
     )

@@ -11,7 +11,6 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-from msgspec import Struct
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -28,18 +27,11 @@ T = TypeVar("T")
 _WIDE = 100  # columns from which the preview stands beside the list
 
 
-class ListRow(Struct, frozen=True):
-    """A row of the list."""
-
-    id: str
-    text: Text
-
-
-def row(id: str, before: str, text: str, look: Look) -> ListRow:
+def row(id: str, before: str, text: str, look: Look) -> Option:
     """A row: something short in a column of its own, then the text, as much of it as fits."""
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(f"{before:>6}  ", look.dim).append(" ".join(visible(text).split()), look.text)
-    return ListRow(id, line)
+    return Option(line, id)
 
 
 class ListScreen(ModalScreen[T]):
@@ -91,7 +83,7 @@ class ListScreen(ModalScreen[T]):
 
     # ── what a subclass says ──
 
-    async def rows(self, typed: str) -> Sequence[ListRow]:
+    async def rows(self, typed: str) -> Sequence[Option]:
         """What is listed; it may take its time."""
         raise NotImplementedError
 
@@ -100,7 +92,7 @@ class ListScreen(ModalScreen[T]):
         raise NotImplementedError
 
     def take_row(self, id: str) -> None:
-        raise NotImplementedError
+        """Do what Enter does on a row."""
 
     # ── the screen ──
 
@@ -149,8 +141,8 @@ class ListScreen(ModalScreen[T]):
         mark = mark or self.marked
         rows = await self.rows(typed)
         self.list.clear_options()
-        self.list.add_options([Option(row.text, row.id) for row in rows])
-        ids = [row.id for row in rows]
+        self.list.add_options(rows)
+        ids = [row.id for row in rows if row.id is not None]
         self._shown = None
         self.list.highlighted = ids.index(mark) if mark in ids else self.first(ids)
         if not ids:

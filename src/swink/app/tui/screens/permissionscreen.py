@@ -1,7 +1,6 @@
 """The permissions: what is allowed here, why calls ran, and one key that removes a rule."""
 
 import time
-from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
@@ -45,13 +44,10 @@ class PermissionsScreen(ModalScreen[None]):
         Binding("d,delete,backspace", "remove", "remove"),
     ]
 
-    def __init__(
-        self, permissions: Permissions, look: Look, *, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, permissions: Permissions, look: Look) -> None:
         super().__init__()
         self._permissions = permissions
         self._look = look
-        self._clock = clock
         self._entries: list[Allowance] = []
 
     def compose(self) -> ComposeResult:
@@ -85,7 +81,7 @@ class PermissionsScreen(ModalScreen[None]):
         return None if id is None else self._entries[int(id)]
 
     async def _read(self) -> None:
-        self._entries = await in_thread(entries, self._permissions, self._clock())
+        self._entries = await in_thread(entries, self._permissions, time.time())
         options = self.query_one(OptionList)
         at = options.highlighted
         options.clear_options()

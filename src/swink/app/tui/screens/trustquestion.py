@@ -12,7 +12,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from swink.app.assistant.trust import Trust
-from swink.app.tui.approval.answers import KeyGuard
+from swink.app.tui.approval import KeyGuard
 from swink.app.tui.escaping import visible
 
 

@@ -18,8 +18,6 @@ from swink.app.tui.terminal.tty import Tty
 from swink.system import startup
 from swink.system.interrupts import Interruption
 
-_HANDLED = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
-
 
 class TerminalGuard:
     """What a program holds while it has the terminal."""
@@ -42,7 +40,7 @@ class TerminalGuard:
         self.streams.give_back()
         self.restorer.close()
         self.tty.close()
-        for number in _HANDLED:
+        for number in (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH):
             signal.signal(number, signal.SIG_DFL)
 
     def listen(self, interruption: Interruption) -> None:

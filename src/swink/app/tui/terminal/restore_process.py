@@ -19,6 +19,7 @@ import signal
 import sys
 import termios
 
+Settings = list[int | list[bytes | int]]
 PIPE, TTY = 0, 1
 PATIENCE = 60
 """Seconds to wait for a terminal that takes nothing."""
@@ -52,13 +53,7 @@ def read(count: int) -> bytes:
     return data
 
 
-def put_back(
-    before: "list[int | list[bytes | int]]",
-    during: "list[int | list[bytes | int]]",
-    groups: "list[int]",
-    reset: bytes,
-    words: bytes,
-) -> None:
+def put_back(before: Settings, during: Settings, groups: list[int], reset: bytes, words: bytes) -> None:
     """Undo what the interface did, unless another process has the terminal by now."""
     try:
         if not is_free(groups):
@@ -72,7 +67,7 @@ def put_back(
         sys.exit()  # the terminal is gone
 
 
-def is_free(groups: "list[int]") -> bool:
+def is_free(groups: list[int]) -> bool:
     """Whether no other process has the terminal by now."""
     try:
         return os.tcgetpgrp(TTY) in groups

@@ -26,7 +26,7 @@ FRAME = 0.1
 """Seconds that the spinner shows one of them."""
 _SOME = 8  # lines of what a call printed that are shown while it runs
 _FEW = 5  # lines of its result, until it folds
-_ALL = 400  # lines of an opened call; the screen of the whole transcript shows more
+_ALL, _WHOLE = 400, 20_000  # lines of an opened call, and on the screen of the whole transcript
 _SAYS_MOST = ("command", "pattern", "query", "url", "path", "file_path", "task", "prompt", "question", "name")
 """Arguments that tell what a call is about, the best first."""
 _BAR = "│ "
@@ -50,13 +50,7 @@ class Moment(NamedTuple):
 
 
 def paint_call(
-    canvas: Canvas,
-    block: ToolBlock,
-    fold: Fold,
-    moment: Moment,
-    *,
-    is_selected: bool = False,
-    most: int = _ALL,
+    canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment, *, is_selected: bool, is_whole: bool
 ) -> None:
     """A call: its line, and below it what was asked, printed, answered and changed."""
     look = canvas.look
@@ -67,7 +61,9 @@ def paint_call(
     if fold == "line":
         return
     gutter = (f"  {_BAR}", look.border)
-    limit = most if fold == "all" else _FEW if block.is_settled else _SOME
+    limit = _FEW if block.is_settled else _SOME
+    if fold == "all":
+        limit = _WHOLE if is_whole else _ALL
     if fold == "all":
         _paint_arguments(canvas, block, gutter)
     if (diff := block.diff) is not None:

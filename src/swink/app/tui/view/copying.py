@@ -6,8 +6,8 @@ anew): then the words are looked for, in order, and the text from the first one 
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
+from swink.app.tui.view.linewindow import LineWindow
 from swink.app.tui.view.painted import Painted
 from swink.events.transcript import Block, NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
 from swink.events.transcript.blockkinds import json_of
@@ -19,21 +19,7 @@ _AHEAD = 2_000  # characters in which the next word is looked for
 _NEAR = 20  # and in which a sign is: one that only the painter put there would be found far off
 
 
-class Source(Protocol):
-    """The blocks of a conversation and their painted lines, of which some are copied."""
-
-    blocks: list[Block]
-
-    def is_hidden_at(self, place: int) -> bool:
-        """Whether a block takes no line."""
-        ...
-
-    def painted(self, place: int) -> Painted:
-        """The lines of a block."""
-        ...
-
-
-def copied(source: Source, start: Point | None, end: Point | None) -> str:
+def copied(source: LineWindow, start: Point | None, end: Point | None) -> str:
     """The text between two points; None is the very beginning or end."""
     first = 0 if start is None else start[0]
     last = len(source.blocks) - 1 if end is None else min(end[0], len(source.blocks) - 1)

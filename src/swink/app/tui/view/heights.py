@@ -1,16 +1,12 @@
 """Heights of blocks as prefix sums (a Fenwick tree): which block is at a line, in logarithmic time."""
 
-from collections.abc import Iterable
-
 
 class Heights:
     """How many lines each block takes; a block of no lines is never at a line."""
 
-    def __init__(self, heights: Iterable[int] = ()) -> None:
+    def __init__(self) -> None:
         self._heights: list[int] = []
         self._sums: list[int] = [0]  # place n holds the sum of the `n & -n` heights before block n
-        for height in heights:
-            self.append(height)
 
     def __len__(self) -> int:
         return len(self._heights)

@@ -12,6 +12,7 @@ from textual.strip import Strip
 from swink.app.tui.escaping import breaks, chops
 from swink.app.tui.look import Look
 
+Strips = Sequence[Strip]
 Words = tuple[str, Style]
 """Some text in a style."""
 Row = tuple[int, int]
@@ -95,12 +96,7 @@ class Canvas:
             self._add([gutter, (more, self.look.dim)], None, fill)
 
     def place(
-        self,
-        strips: Sequence[Strip],
-        text: str,
-        *,
-        gutter: Words,
-        known: tuple[Sequence[Strip], Sequence[Strip]] = ((), ()),
+        self, strips: Strips, text: str, *, gutter: Words, known: tuple[Strips, Strips] = ((), ())
     ) -> list[Strip]:
         """Lines that another painted, each after a gutter; those `known` need not be put together again."""
         span = TextSpan(len(gutter[0]), self._length, self._length + len(text), is_loose=True)

@@ -122,8 +122,8 @@ class Painter:
             case ThinkingBlock():
                 _paint_thinking(canvas, block, setting.thinking, case.fold)
             case ToolBlock():
-                most = {"most": 20_000} if setting.is_whole else {}
-                paint_call(canvas, block, case.fold, moment, is_selected=case.is_selected, **most)
+                selected, whole = case.is_selected, setting.is_whole
+                paint_call(canvas, block, case.fold, moment, is_selected=selected, is_whole=whole)
                 if case.fold != "line":
                     self._paint_inside(canvas, block, case.fold, moment)
             case NoticeBlock():
