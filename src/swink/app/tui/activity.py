@@ -54,8 +54,7 @@ class Pace:
     """How fast replies come, in tokens a second."""
 
     def __init__(self, clock: Clock) -> None:
-        self.last: float | None = None
-        """Of the last reply."""
+        self.last: float | None = None  # of the last reply
         self._clock = clock
         self._since: float | None = None
         self._characters = 0

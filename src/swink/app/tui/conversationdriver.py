@@ -34,8 +34,7 @@ class ConversationDriver:
         self.clock = clock
         self.activity = Activity()
         self.is_planning = False
-        self.has_plan = False
-        """Whether the last run made a plan."""
+        self.has_plan = False  # whether the last run made a plan
         self.commands = OwnCommands(self._show_block, self._tell_model, clock)
         self._pace = Pace(clock)
         self._task: asyncio.Task[Any] | None = None

@@ -22,10 +22,7 @@ from swink.system.threads import in_thread
 
 
 async def begin_work(context: CommandContext, environment: AgentEnvironment) -> None:
-    """Show what the environment has to say, ask what it has to know, and open it.
-
-    Trust is asked about and, on a first run, a model; then instructions, commands and servers are read.
-    """
+    """Show what the environment has to say, ask about trust and, on a first run, a model; then open it."""
     loop = asyncio.get_running_loop()
 
     def tell() -> None:

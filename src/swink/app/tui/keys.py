@@ -26,7 +26,7 @@ class Key(Struct, frozen=True):
     def binding(self) -> Binding:
         """The binding of the app. It works wherever the focus is, except those that others need first."""
         action = f"obey({self.action!r})" if self.action.startswith("/") else self.action or self.name
-        first = self.name not in _LAST
+        first = self.name != "stop"  # whatever has the focus sees Esc first, and closes what is open there
         return Binding(self.keys, action, self.help, show=False, priority=first, id=self.name)
 
 
@@ -34,7 +34,6 @@ _MODIFIERS = {"ctrl", "alt", "shift", "super", "hyper", "meta"}
 _MARKS = {unicodedata.name(mark).lower().replace("-", "_").replace(" ", "_") for mark in punctuation}
 _WRITING = {*ascii_letters, *digits, *punctuation, *_MARKS, *KEY_NAME_REPLACEMENTS.values(), "space"}
 _NAMES = {key.value.rpartition("+")[2] for key in Keys}
-_LAST = ("stop",)  # keys that whatever has the focus sees first: Esc closes what is open there
 
 GROUPS: Mapping[str, tuple[Key, ...]] = {
     "the reply": (

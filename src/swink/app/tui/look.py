@@ -199,7 +199,6 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         "plain": _look("plain", 2, {}),
     }
 )
-"""The looks by their names."""
 
 
 def theme(look: Look) -> Theme:

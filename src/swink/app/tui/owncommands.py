@@ -44,9 +44,8 @@ class OwnCommands:
         return bool(self.tasks)
 
     async def _run(self, command: str, shown: bool) -> None:
-        block = ToolBlock(
-            f"!{next(self._numbers)}", "", "!", {"command": command}, state="running", started=self._clock()
-        )
+        id, now = f"!{next(self._numbers)}", self._clock()
+        block = ToolBlock(id, "", "!", {"command": command}, state="running", started=now)
 
         def show(changed: ToolBlock) -> None:
             nonlocal block

@@ -15,8 +15,6 @@ from swink.app.tui.terminal import Attention
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.models.catalog import with_limits
 
-_TICK = 0.1
-
 
 class ScreenUpdater:
     """Everything on the screen that changes by itself; `show_changes` brings it up to date."""
@@ -38,7 +36,7 @@ class ScreenUpdater:
         self._hint = ""
         self._version = 0
         self._shown: object = None
-        self._ticker = app.set_interval(_TICK, self.show_status, pause=True)
+        self._ticker = app.set_interval(0.1, self.show_status, pause=True)
 
     def use_look(self, look: Look) -> None:
         for widget in (self.view, self.tools, self.todo, *self.panels, self.bar):

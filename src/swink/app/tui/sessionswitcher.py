@@ -73,8 +73,7 @@ class SessionSwitcher:
         asks_title: bool = False,
         is_choosing: bool = False,
     ) -> None:
-        self.is_choosing = is_choosing
-        """Whether the user wants to choose one before anything else."""
+        self.is_choosing = is_choosing  # whether the user wants to choose one before anything else
         self._asks_title = asks_title
         self._titled: str | None = None
         """The session that has its title, or for which none is asked."""
@@ -162,10 +161,7 @@ class SessionSwitcher:
     async def rewind(
         self, number: int, *, chat: bool = True, files: bool = True, confirmed: Collection[str] = ()
     ) -> Rewound:
-        """Go back to before a prompt: the conversation, the files, or both.
-
-        Files that were changed by others meanwhile are left unless their paths are confirmed.
-        """
+        """Go back to before a prompt; files that others changed meanwhile are left unless confirmed."""
         prompt = next((prompt for prompt in self.prompts() if prompt.number == number), None)
         if prompt is None:
             raise MisuseError(f"there is no prompt {number} in this conversation")

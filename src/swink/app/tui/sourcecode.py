@@ -10,6 +10,9 @@ from swink.app.tui.look import Look
 from swink.app.tui.strips import Piece, chop_pieces
 from swink.memory.exports.highlighting import highlight_lines
 
+# By the classes that an exported page has for them.
+_PARTS = {"k": "keyword", "m": "number", "f": "defined", "b": "builtin", "s": "string", "c": "comment"}
+
 
 def highlight(
     lines: Sequence[str], look: Look, base: Style, *, language: str = "", path: str = ""
@@ -17,17 +20,8 @@ def highlight(
     """The pieces of each visible line, in `base` where nothing else is known."""
     if not lines or not (language or path):
         return [[(line, base)] for line in lines]
-    syntax = look.syntax
-    styles = {  # by the classes that an exported page has for them
-        "k": syntax.keyword,
-        "m": syntax.number,
-        "f": syntax.defined,
-        "b": syntax.builtin,
-        "s": syntax.string,
-        "c": syntax.comment,
-        "gi": look.ok,
-        "gd": look.failed,
-    }
+    styles: dict[str, Style] = {name: getattr(look.syntax, part) for name, part in _PARTS.items()}
+    styles |= {"gi": look.ok, "gd": look.failed}
     return [
         [(text, base + styles[name] if name in styles else base) for name, text in pieces if text]
         for pieces in highlight_lines("\n".join(lines), path, language)

@@ -1,7 +1,6 @@
 """Panels that ask the user: about a tool call, and what the agent wants to know."""
 
-from swink.app.tui.approval.approvalpanel import ApprovalPanel
-from swink.app.tui.approval.askingpanel import AskingPanel, KeyGuard
-from swink.app.tui.approval.formpanel import FormPanel
-
-__all__ = ["ApprovalPanel", "AskingPanel", "FormPanel", "KeyGuard"]
+from swink.app.tui.approval.approvalpanel import ApprovalPanel as ApprovalPanel
+from swink.app.tui.approval.askingpanel import AskingPanel as AskingPanel
+from swink.app.tui.approval.askingpanel import KeyGuard as KeyGuard
+from swink.app.tui.approval.formpanel import FormPanel as FormPanel

@@ -86,8 +86,6 @@ class ApprovalPanel(AskingPanel):
         hint = _HINTS.get(self.stage, f"Enter allows and saves it {here} · Tab: {there} · Esc back")
         self.show_title(f"Run {question.request.name}?{ends}{more}", hint)
 
-    # Keys
-
     def take_key(self, key: str) -> bool:
         return self._review_key(key) if self._review is not None else self._choose_key(key)
 
@@ -152,8 +150,6 @@ class ApprovalPanel(AskingPanel):
         self.lay_out()
         return True
 
-    # The field
-
     def _write(self, stage: Stage, text: str, placeholder: str = "") -> None:
         self.stage, self._trouble = stage, ""
         self.query_one(AnswerField).open(text, placeholder)
@@ -193,8 +189,6 @@ class ApprovalPanel(AskingPanel):
         self.stage = "review" if self.stage == "hunk" else "choose"
         self._trouble = ""
         super().leave_field(keep=keep)
-
-    # What is shown
 
     def lay_out(self, *, keep: bool = False) -> None:
         """Show the call; a long one is laid out beside the event loop."""

@@ -80,10 +80,8 @@ class AskingPanel(Vertical, can_focus=True):
     def __init__(self, guard: KeyGuard) -> None:
         super().__init__()
         self.guard = guard
-        self.asked: Any = None
-        """The question that is shown, or None."""
-        self.is_laid_out = True
-        """Whether the whole question is shown, and no word that it will be."""
+        self.asked: Any = None  # the question that is shown, or None
+        self.is_laid_out = True  # whether the whole question is shown, and no word that it will be
         self._look: Look = LOOKS["dark"]
         self._width = 0
 

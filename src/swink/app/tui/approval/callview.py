@@ -15,6 +15,7 @@ from swink.app.tui.escaping import chops, visible, wrap
 from swink.app.tui.look import LOOKS, Look
 
 Kind = Literal["name", "text", "bar", "notice", "warning"]
+_STYLES = {"name": "dim", "text": "text", "bar": "border", "notice": "strong", "warning": "warning"}
 Row = tuple[tuple[str, Kind], ...] | Strip
 """Pieces of text with what they are, or a painted row."""
 
@@ -43,14 +44,8 @@ def paint(row: Row, width: int, look: Look) -> Strip:
     """A row as it is shown."""
     if isinstance(row, Strip):
         return row.adjust_cell_length(width)
-    styles = {
-        "name": look.dim,
-        "text": look.text,
-        "bar": look.border,
-        "notice": look.strong,
-        "warning": look.warning,
-    }
-    return Strip([Segment(text, styles[kind]) for text, kind in row]).adjust_cell_length(width)
+    segments = [Segment(text, getattr(look, _STYLES[kind])) for text, kind in row]
+    return Strip(segments).adjust_cell_length(width)
 
 
 def text_rows(text: str, width: int, kind: Kind, *, first: str = "", rest: str = "") -> list[Row]:

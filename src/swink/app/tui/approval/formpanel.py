@@ -80,8 +80,6 @@ class FormPanel(AskingPanel):
             self.forms.answer(self.form, answers)
             self.close()
 
-    # What is shown
-
     def lay_out(self, *, keep: bool = False) -> None:
         if self.form is None:
             return

@@ -52,10 +52,7 @@ def approve(context: CommandContext, rest: str) -> None:
 @command("/debug")
 def debug(context: CommandContext, rest: str) -> None:
     """what tools and libraries printed past the screen"""
-    context.say("\n".join(context.stray[-_STRAY:]) or "nothing was printed past the screen")
-
-
-_STRAY = 100
+    context.say("\n".join(context.stray[-100:]) or "nothing was printed past the screen")
 
 
 @command("/quit", other_names=("/exit", "/q"))

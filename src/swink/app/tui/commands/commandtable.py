@@ -79,7 +79,6 @@ class SlashCommand(Struct, frozen=True):
 
 
 COMMANDS: dict[str, SlashCommand] = {}
-"""By name."""
 
 
 def listed() -> list[SlashCommand]:

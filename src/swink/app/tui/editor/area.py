@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.text import Text as RichText
 from textual.widgets import TextArea
 
-from swink.app.tui.editor.typed import (
-    LONGEST_OPEN,
-    Typed,
-    folds,
-    image_name,
-    join,
-    paste_name,
-    placeholder_around,
-    placeholders,
-)
+from swink.app.tui.editor.typed import LONGEST_OPEN, Typed, folds, image_name, join, paste_name, placeholders
 
 if TYPE_CHECKING:
     from textual.document._document import EditResult, Location, Selection
@@ -120,10 +111,7 @@ class FoldedArea(TextArea):
 
     def _beside_placeholder(self, place: "Location") -> "Location":
         row, column = place
-        if row >= self.document.line_count:
-            return place
-        ends = placeholder_around(self.document.get_line(row), column, self._names)
-        if ends is None:
+        if row >= self.document.line_count or (ends := self._around(place)) is None:
             return place
         before = self.selection.end
         if before in ((row, ends[0]), (row, ends[1])):
@@ -133,9 +121,8 @@ class FoldedArea(TextArea):
     def edit(self, edit: "Edit") -> "EditResult":
         """A placeholder is deleted whole, whichever key cuts into it."""
         if self._names and edit.top != edit.bottom:
-            edit = change(
-                edit, from_location=self._end_of(edit.top, 0), to_location=self._end_of(edit.bottom, 1)
-            )
+            top, bottom = self._end_of(edit.top, 0), self._end_of(edit.bottom, 1)
+            edit = change(edit, from_location=top, to_location=bottom)
         result = super().edit(edit)
         if self.is_mounted:
             self.scroll_cursor_visible()  # Textual scrolls before it knows of a new line
@@ -144,9 +131,13 @@ class FoldedArea(TextArea):
         return result
 
     def _end_of(self, place: "Location", which: int) -> "Location":
-        row, column = place
-        ends = placeholder_around(self.document.get_line(row), column, self._names)
-        return place if ends is None else (row, ends[which])
+        ends = self._around(place)
+        return place if ends is None else (place[0], ends[which])
+
+    def _around(self, place: "Location") -> tuple[int, int] | None:
+        """The placeholder that a place is strictly inside of, as its two ends."""
+        found = placeholders(self.document.get_line(place[0]), self._names)
+        return next((ends for ends in found if ends[0] < place[1] < ends[1]), None)
 
     def get_line(self, line_index: int) -> RichText:
         """The line with its placeholders standing out."""

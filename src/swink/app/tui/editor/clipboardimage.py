@@ -18,22 +18,16 @@ SECONDS = 5.0
 DAYS = 7
 """How long an image is kept: as long as its prompt may wait in a draft or a queue."""
 
-_COMMANDS = (
-    ("wl-paste", "--no-newline", "--type", "image/png"),
-    ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
-    ("pngpaste", "-"),
-)
-
 
 def save_clipboard_image(folder: Path) -> str | None:
     """The path of a file with the image of the clipboard; None if there is none, or no program to ask."""
-    here = {
-        "wl-paste": os.environ.get("WAYLAND_DISPLAY"),
-        "xclip": os.environ.get("DISPLAY"),
-        "pngpaste": sys.platform == "darwin",
-    }
-    for command in _COMMANDS:
-        data = _ask(command) if here[command[0]] else b""
+    programs = (
+        (os.environ.get("WAYLAND_DISPLAY"), ("wl-paste", "--no-newline", "--type", "image/png")),
+        (os.environ.get("DISPLAY"), ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
+        (sys.platform == "darwin", ("pngpaste", "-")),
+    )
+    for is_here, command in programs:
+        data = _ask(command) if is_here else b""
         if media_type_of(data[:16]) is not None and len(data) <= LARGEST_IMAGE:
             return _save(folder, data)
     return None

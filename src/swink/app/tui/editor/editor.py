@@ -84,12 +84,10 @@ class Editor(PastingArea):
         self, directory: Path | None, *, state: Path | None, commands: Commands, choices: Choices
     ) -> None:
         super().__init__(state and state / "images", placeholder=PLACEHOLDER)
-        self.is_busy = False
-        """Whether the agent works, which the app says: Alt+Enter queues then."""
+        self.is_busy = False  # whether the agent works, which the app says: Alt+Enter queues then
         self.has_queue = False
         """Whether messages wait, which the app says: ↑ in an empty editor takes the last one back."""
         self._directory = directory or Path.cwd()
-        self._state = state
         self._recall = PromptRecall(PromptHistory(state and state / "history.jsonl", str(self._directory)))
         self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
         self._completer = Completer(choices, commands, PathIndex(self._directory), self._line_to_cursor)
@@ -113,11 +111,12 @@ class Editor(PastingArea):
 
     async def _remember(self) -> None:
         await self._recall.history.load()
-        if self._drafts is not None and (draft := await self._drafts.restore()) is not None:
+        if self._drafts is None:
+            return
+        if (draft := await self._drafts.restore()) is not None:
             self.put_before(draft)
             self.notify("what you had not sent is back in the editor", markup=False)
-        if self._state is not None:
-            await in_thread(external.remove_left)
+        await in_thread(external.remove_left)
 
     def put_back(self, *texts: str) -> None:
         """Put prompts that were sent before what is written, with their pastes and images."""

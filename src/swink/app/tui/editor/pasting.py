@@ -45,8 +45,6 @@ class PastingArea(FoldedArea):
         """Tell the user what could not be done."""
         self.notify(text, severity="warning", markup=False)
 
-    # Bursts of keys
-
     def is_pasted(self, event: events.Key) -> bool:
         """Whether a key came faster than anybody types."""
         return bool(self.detects_bursts) and self._burst.is_rapid(event.time)
@@ -89,8 +87,6 @@ class PastingArea(FoldedArea):
         self._put_pasted(settled.text)
         if settled.sends:
             await self.send_burst()
-
-    # Pastes and images
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -47,8 +47,7 @@ class PromptHistory:
     async def load(self) -> None:
         """Read what was said before; what is said meanwhile stays the newest."""
         if self._path is not None:
-            found = await in_thread(read_history, self._path)
-            self.all = [*found, *self.all]
+            self.all[:0] = await in_thread(read_history, self._path)
 
     def add(self, typed: Typed) -> None:
         """Remember a prompt, without secrets; a command that is about keys is not remembered at all."""
@@ -178,11 +177,8 @@ def without_secrets(typed: Typed) -> Typed:
     if typed.text.lstrip().startswith(_SECRET_COMMANDS):
         return Typed("")
     trimmed = typed.trimmed()
-    return Typed(
-        redact_text(trimmed.text),
-        {name: redact_text(text) for name, text in trimmed.pastes.items()},
-        trimmed.images,
-    )
+    pastes = {name: redact_text(text) for name, text in trimmed.pastes.items()}
+    return Typed(redact_text(trimmed.text), pastes, trimmed.images)
 
 
 def read_history(path: Path) -> list[Said]:

@@ -48,11 +48,9 @@ class Typed(Struct, frozen=True, omit_defaults=True):
     def trimmed(self) -> "Typed":
         """Without space around it, and without what no placeholder names any more."""
         named = {found[0] for found in PLACEHOLDER.finditer(self.text)}
-        return Typed(
-            self.text.strip(),
-            {name: text for name, text in self.pastes.items() if name in named},
-            {name: path for name, path in self.images.items() if name in named},
-        )
+        pastes = {name: text for name, text in self.pastes.items() if name in named}
+        images = {name: path for name, path in self.images.items() if name in named}
+        return Typed(self.text.strip(), pastes, images)
 
     def cut_to(self, most: int) -> "Typed":
         """Without the pastes that make it longer than that; the text says so where they stood."""
@@ -127,11 +125,6 @@ def image_name(path: str, text: str, names: Iterable[str]) -> str:
     """A placeholder for an image, with a number that neither the text nor another placeholder has."""
     name = _ODD_IN_NAMES.sub("_", re.split(r"[/\\]", path)[-1])
     return f"[image #{_next_number('image', text, names)} {clip_middle(name, 24, 15, '…', most=40)}]"
-
-
-def placeholder_around(line: str, column: int, names: Mapping[str, object]) -> tuple[int, int] | None:
-    """The placeholder that a column of a line is strictly inside of, as its two ends."""
-    return next(((start, end) for start, end in placeholders(line, names) if start < column < end), None)
 
 
 def placeholders(line: str, names: Mapping[str, object]) -> Iterator[tuple[int, int]]:

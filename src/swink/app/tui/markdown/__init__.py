@@ -31,10 +31,7 @@ def paint_markdown(text: str, width: int, look: Look) -> list[Strip]:
 
 
 class StreamedMarkdown:
-    """A reply that arrives: any way to cut it up ends in the same strips as painting it at once.
-
-    Sections that more text leaves as they are keep their strips.
-    """
+    """A reply that arrives: however it is cut up, the strips are the same; settled sections keep theirs."""
 
     def __init__(self, look: Look) -> None:
         self._look = look

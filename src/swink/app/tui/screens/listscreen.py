@@ -74,7 +74,6 @@ class ListScreen(ModalScreen[T]):
         super().__init__()
         self.look = look
         self.list = OptionList(markup=False)
-        """The rows."""
         # Held here: what is read off the event loop may arrive when the screen is gone already.
         self._text = Static(markup=False, id="preview")
         self._pane = VerticalScroll(self._text, can_focus=False)

@@ -31,8 +31,7 @@ class Attention:
         self._title = ""
         self._began: float | None = None
         self._asked = 0
-        self.is_focused = True
-        """What the terminal last said; one that says nothing is looked at."""
+        self.is_focused = True  # what the terminal last said; one that says nothing is looked at
 
     def show_state(self, *, is_running: bool, waiting: int, subject: str) -> None:
         """Say in the title what goes on, and call the user when it ends or waits."""

@@ -27,8 +27,7 @@ class TerminalGuard:
         self.tty = Tty(0)
         self.restorer = Restorer(self.tty.fd)
         self.streams = Streams()
-        self.interruption: Interruption | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gone: Callable[[], object] = lambda: None
 
     def take_terminal(self) -> None:
         """The terminal is the program's."""
@@ -45,14 +44,13 @@ class TerminalGuard:
 
     def listen(self, interruption: Interruption) -> None:
         """Tell it of a terminal that is gone."""
-        self.interruption = interruption
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        self._gone = lambda: loop.call_soon_threadsafe(interruption.receive, signal.SIGHUP)
 
     def hang_up(self) -> None:
         """The terminal is gone; in any thread."""
-        if self._loop is not None and self.interruption is not None:
-            with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self.interruption.receive, signal.SIGHUP)
+        with suppress(RuntimeError):  # the loop has ended
+            self._gone()
 
     def _last_words(self) -> None:
         if self.tty.restore():

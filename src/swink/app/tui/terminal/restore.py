@@ -21,14 +21,9 @@ class Restorer:
         # A group of its own, so that Ctrl-C in the terminal is not meant for it; the same session, because
         # only there it may ask who has the terminal.
         with suppress(OSError, NotImplementedError):
-            self.pid = python_script(PROGRAM).spawn(
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs, 0),
-                    (os.POSIX_SPAWN_DUP2, tty, 1),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
-                setpgroup=0,
-            )
+            pipes = [(os.POSIX_SPAWN_DUP2, theirs, 0), (os.POSIX_SPAWN_DUP2, tty, 1)]
+            actions = [*pipes, (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+            self.pid = python_script(PROGRAM).spawn(file_actions=actions, setpgroup=0)
         os.close(theirs)
 
     def watch(self, before: list[Any], during: list[Any], reset: str) -> None:

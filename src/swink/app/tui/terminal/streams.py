@@ -16,7 +16,6 @@ KEPT = 500
 """How many lines are kept."""
 LONGEST = 2_000
 """Characters of a line; the rest of it is dropped."""
-_READ = 65_536
 
 
 class Streams:
@@ -24,10 +23,9 @@ class Streams:
 
     def __init__(self) -> None:
         self.lines: deque[str] = deque(maxlen=KEPT)
-        self.told: Callable[[], None] = lambda: None
+        self.told: Callable[[], object] = lambda: None
         """Called in another thread when there are new lines."""
-        self.count = 0
-        """How many lines there were so far."""
+        self.count = 0  # how many lines there were so far
         self._rest = b""
         self._kept: dict[int, int] = {}
         self._reader: threading.Thread | None = None
@@ -83,7 +81,7 @@ class Streams:
                 ready, _, _ = select.select([out, wake], [], [])
                 if out not in ready:
                     return  # all was read before the end
-                if not (data := os.read(out, _READ)):
+                if not (data := os.read(out, 65_536)):
                     return
                 self._take_output(data)
         finally:

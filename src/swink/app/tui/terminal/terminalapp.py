@@ -107,7 +107,7 @@ class TerminalApp(App[int]):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._report)
         stray = Stray(guard.streams, self.take_stray)
-        guard.streams.told = lambda: stray.tell_soon(loop)
+        guard.streams.told = lambda: loop.call_soon_threadsafe(stray.tell_soon, loop)
         with interruptible(self.leave) as interruption:
             guard.listen(interruption)
             await self.run_async()
@@ -182,10 +182,7 @@ class Stray:
         self._is_due = False
 
     def tell_soon(self, loop: asyncio.AbstractEventLoop) -> None:
-        """There are new lines; in any thread."""
-        loop.call_soon_threadsafe(self._schedule, loop)
-
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell of new lines after a pause, unless that is due already."""
         if not self._is_due:
             self._is_due = True
             loop.call_later(self._pause, self._tell)

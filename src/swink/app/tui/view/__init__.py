@@ -3,7 +3,6 @@
 Changes ─→ TranscriptView ─→ LineWindow (blocks, heights, window) ─→ Painter ─→ strips
 """
 
-from swink.app.tui.view.panels import ActiveTools, TodoPanel
-from swink.app.tui.view.transcriptview import TranscriptView
-
-__all__ = ["ActiveTools", "TodoPanel", "TranscriptView"]
+from swink.app.tui.view.panels import ActiveTools as ActiveTools
+from swink.app.tui.view.panels import TodoPanel as TodoPanel
+from swink.app.tui.view.transcriptview import TranscriptView as TranscriptView

@@ -29,7 +29,6 @@ _FEW = 5  # lines of its result, until it folds
 _ALL, _WHOLE = 400, 20_000  # lines of an opened call, and on the screen of the whole transcript
 _SAYS_MOST = ("command", "pattern", "query", "url", "path", "file_path", "task", "prompt", "question", "name")
 """Arguments that tell what a call is about, the best first."""
-_BAR = "│ "
 _LONGEST = 20_000
 _MOST_ITEMS = 200
 _REMEMBERED = 200
@@ -60,7 +59,7 @@ def paint_call(
     canvas.line(_heading(canvas, block, fold, moment, mark), copied=copied, fill=fill)
     if fold == "line":
         return
-    gutter = (f"  {_BAR}", look.border)
+    gutter = ("  │ ", look.border)
     limit = _FEW if block.is_settled else _SOME
     if fold == "all":
         limit = _WHOLE if is_whole else _ALL

@@ -23,8 +23,7 @@ class Folds:
 
     def __init__(self, clock: Callable[[], float], *, usual: Fold = "line") -> None:
         self._clock = clock
-        self.usual: Fold = usual
-        """What a block is that nobody touched and that does not run."""
+        self.usual: Fold = usual  # what a block is that nobody touched and that does not run
         self._touched: dict[str, Fold] = {}
         self._running: set[str] = set()
         self._ended: set[str] = set()
@@ -32,8 +31,7 @@ class Folds:
 
     def of(self, block: Block) -> Fold:
         """How much of a block is shown."""
-        touched = self._touched.get(block.id)
-        if touched is not None:
+        if (touched := self._touched.get(block.id)) is not None:
             return touched
         if isinstance(block, ToolBlock) and block.name == OWN:
             return "all"

@@ -44,21 +44,16 @@ class LineWindow:
     def __init__(self, setting: Setting, folds: Folds, clock: Callable[[], float]) -> None:
         self.folds = folds
         self.blocks: list[Block] = []
-        self.height = 0
-        """Lines of the window."""
+        self.height = 0  # lines of the window
         self.is_following = True
-        self.unseen = 0
-        """Lines that came below the window since the user left the end."""
-        self.is_planning = False
-        """Whether the replies that come are plans."""
+        self.unseen = 0  # lines that came below the window since the user left the end
+        self.is_planning = False  # whether the replies that come are plans
         self._plans: set[str] = set()
-        self.selected: int | None = None
-        """The place of the call that keys act on."""
+        self.selected: int | None = None  # the place of the call that keys act on
         self._clock = clock
         self._heights = Heights()
         self._painted: OrderedDict[int, tuple[Block, BlockState, float, Painted]] = OrderedDict()
-        self.kept_lines = 0
-        """How many lines are painted."""
+        self.kept_lines = 0  # how many lines are painted
         self._painter = Painter(setting)
         self._top = (0, 0)
         """The block at the top of the window and the line in it; counted only while not following."""
@@ -260,13 +255,9 @@ class LineWindow:
         while before >= 0 and self.is_hidden_at(before):
             before -= 1
         above = self.blocks[before] if before >= 0 else None
-        return BlockState(
-            self.folds.of(block),
-            place == self.selected,
-            block.id in self._plans,
-            gap_between(above, block, "line" if above is None else self.folds.of(above)),
-            self._due.get(block.id),
-        )
+        gap = gap_between(above, block, "line" if above is None else self.folds.of(above))
+        fold, until = self.folds.of(block), self._due.get(block.id)
+        return BlockState(fold, place == self.selected, block.id in self._plans, gap, until)
 
     def _measure_on(self, place: int, step: int, lines: int) -> int:
         """Measure one block after the other until they fill the window; how many lines there are then."""

@@ -253,7 +253,5 @@ def _paint_thinking(canvas: Canvas, block: ThinkingBlock, thinking: Thinking, fo
         label = "thought" if block.is_complete else "thinking"
         more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
         room = canvas.width - len(label) - len(more) - 6
-        canvas.line(
-            [("∴ ", look.dim), (f"{label}  ", look.dim), (clip(line, room), look.thinking), (more, look.dim)],
-            copied=text,
-        )
+        shown = (clip(line, room), look.thinking)
+        canvas.line([("∴ ", look.dim), (f"{label}  ", look.dim), shown, (more, look.dim)], copied=text)

@@ -139,9 +139,8 @@ class TodoPanel(LinesPanel):
         done = len(self._tasks) - len(left)
         marks = {"[x]": ("✓", look.ok, look.dim), "[>]": ("▸", look.accent, look.strong)}
         first = max(0, min(done - 2, len(self._tasks) - _MOST_TASKS))
-        lines: list[list[Words]] = [
-            [(f"  Tasks {done}/{len(self._tasks)}", look.accent), ("  Ctrl+T hides them", look.dim)]
-        ]
+        title = (f"  Tasks {done}/{len(self._tasks)}", look.accent)
+        lines: list[list[Words]] = [[title, ("  Ctrl+T hides them", look.dim)]]
         for mark, text in self._tasks[first : first + _MOST_TASKS]:
             sign, sign_style, style = marks.get(mark, ("·", look.dim, look.text))
             lines.append([(f"  {sign} ", sign_style), (" ".join(visible(text).split()), style)])

@@ -267,9 +267,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def toggle_fold(self) -> None:
         """F2: open or fold the selected call, or else the last one on the screen."""
-        place = self._lines.selected
-        if place is None:
-            place = self._last_call()
+        place = self._last_call() if self._lines.selected is None else self._lines.selected
         if place is not None:
             self._toggle(place)
 
