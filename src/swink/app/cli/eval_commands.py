@@ -110,15 +110,10 @@ def gate_command(arguments: argparse.Namespace) -> int:
 
     if arguments.baseline is None and (arguments.max_regressions is not None or arguments.significant):
         raise InvalidInput("--max-regressions and --significant compare with a run: add --baseline DIR2")
-    found = gate(
-        existing(arguments.directory),
-        min_pass_rate=arguments.min_pass_rate,
-        max_cost=arguments.max_cost,
-        max_duration=arguments.max_duration,
-        baseline=None if arguments.baseline is None else existing(arguments.baseline),
-        max_regressions=arguments.max_regressions,
-        significant=arguments.significant,
-    )
+    names = ("min_pass_rate", "max_cost", "max_duration", "max_regressions", "significant")
+    limits = {name: getattr(arguments, name) for name in names}
+    baseline = None if arguments.baseline is None else existing(arguments.baseline)
+    found = gate(existing(arguments.directory), baseline=baseline, **limits)
     print(encode(found).decode() if arguments.json else str(found))
     return 0 if found.passed else FAILED
 

@@ -5,8 +5,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from swink.app.cli.eval_commands import FAILED, TROUBLE, existing, signing_key
 from swink.app.cli.terminal import say, table, wants_colour
 from swink.errors import InvalidInput
-from swink.eval.case import Case, Suite
+from swink.eval.case import Suite
 from swink.eval.casefile import load_suite
 from swink.eval.cassettes import recording
 from swink.eval.estimate import Estimate, estimate
@@ -30,6 +29,7 @@ from swink.system.interrupts import Interruption, interruptible
 from swink.system.threads import in_thread, run_to_end
 
 RESULTS = Path("eval-results")
+_PASSED_ON = ("concurrency", "repeat", "engine", "model", "resume", "budget", "timeout", "rate_limit")
 
 
 def run_cases(arguments: argparse.Namespace) -> int:
@@ -88,16 +88,9 @@ async def _evaluate(
         evaluate(
             factory,
             suite,
-            concurrency=arguments.concurrency,
-            repeat=arguments.repeat,
-            engine=arguments.engine,
-            model=arguments.model,
+            **{name: getattr(arguments, name) for name in _PASSED_ON},
             output=directory,
-            resume=arguments.resume,
             cache=RESULTS / ".cache" if arguments.cache else None,
-            budget=arguments.budget,
-            timeout=arguments.timeout,
-            rate_limit=arguments.rate_limit,
             progress=bar,
             judges=arguments.judge or suite.judges,
             key=signing_key(),
@@ -139,15 +132,15 @@ def _chosen(suite: Suite, arguments: argparse.Namespace) -> Suite:
     if missing := [tag for tag in arguments.tag if tag not in tags]:
         has = f"it has {', '.join(sorted(tags))}" if tags else "it has no tags"
         raise InvalidInput(f"no case in {arguments.cases} has the tag {missing[0]!r}; {has}")
-    chosen = [case for case in suite.cases if _is_chosen(case, arguments)][: arguments.limit]
+    chosen = [
+        case
+        for case in suite.cases
+        if (not arguments.case or case.id in arguments.case)
+        and (not arguments.tag or any(tag in case.tags for tag in arguments.tag))
+    ][: arguments.limit]
     if not chosen:
         raise InvalidInput(f"no case in {arguments.cases} is asked for by both --case and --tag")
     return replace(suite, cases=tuple(chosen))
-
-
-def _is_chosen(case: Case, arguments: argparse.Namespace) -> bool:
-    by_id = not arguments.case or case.id in arguments.case
-    return by_id and (not arguments.tag or any(tag in case.tags for tag in arguments.tag))
 
 
 def _directory(arguments: argparse.Namespace) -> Path:
@@ -164,23 +157,17 @@ def _directory(arguments: argparse.Namespace) -> Path:
     return found[-1].parent
 
 
-@contextmanager
-def _cassette(suite: Suite, arguments: argparse.Namespace) -> Generator[None]:
+def _cassette(suite: Suite, arguments: argparse.Namespace) -> AbstractContextManager[None]:
     """Answers from the cassette that is named, or from the suite's own where no model is."""
-    if arguments.record is not None:
-        if Path(arguments.record).is_dir():
-            raise InvalidInput(f"--record {arguments.record} is a directory; name a file")
-        # A run that goes on asks only for the rest: what was recorded before stays.
-        rest = through(lambda stream_fn: recorded(stream_fn, arguments.record))
-        with rest if arguments.resume else recording(arguments.record, "record"):
-            yield
-        return
-    path = _tape(suite, arguments)
-    if path is None:
-        yield
-        return
-    with recording(existing(path), "replay"):
-        yield
+    if arguments.record is None:
+        path = _tape(suite, arguments)
+        return nullcontext() if path is None else recording(existing(path), "replay")
+    if Path(arguments.record).is_dir():
+        raise InvalidInput(f"--record {arguments.record} is a directory; name a file")
+    if not arguments.resume:
+        return recording(arguments.record, "record")
+    # A run that goes on asks only for the rest: what was recorded before stays.
+    return through(lambda stream_fn: recorded(stream_fn, arguments.record))
 
 
 def _tape(suite: Suite, arguments: argparse.Namespace) -> str | None:

@@ -2,25 +2,12 @@
 
 from swink.agent.config import AgentResult
 from swink.app.assistant.modelchoice import nearest_models
-from swink.errors import (
-    AuthError,
-    ContextWindowOverflow,
-    ModelError,
-    ModelRetired,
-    ModelThrottled,
-    NetworkError,
-)
+from swink.errors import AuthError, ContextWindowOverflow, ModelRetired, ModelThrottled, NetworkError
 from swink.messages import ModelSpec
 from swink.models.keys.accounts import ACCOUNTS
 from swink.models.keys.store import key_places
 
-_FOR_PROGRAMS: tuple[type[ModelError], ...] = (
-    ContextWindowOverflow,
-    ModelThrottled,
-    NetworkError,
-    AuthError,
-    ModelRetired,
-)
+_FOR_PROGRAMS = (ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ModelRetired)
 
 
 def explain(result: AgentResult, model: ModelSpec) -> str:

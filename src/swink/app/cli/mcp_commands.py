@@ -29,10 +29,9 @@ def list_command(arguments: argparse.Namespace) -> int:
     for server in configured.servers:
         kind, login = "process", ""
         if isinstance(server, HttpServer):
-            kind = "HTTP"
-            login = (
-                "stored" if Logins(server.url).exists() else "none" if server.logs_in else "by its headers"
-            )
+            kind, login = "HTTP", "none" if server.logs_in else "by its headers"
+            if Logins(server.url).exists():
+                login = "stored"
         rows.append((server.name, configured.sources[server.name], "off" if server.disabled else kind, login))
     print(table(rows))
     return 0
@@ -45,10 +44,8 @@ def login_command(arguments: argparse.Namespace) -> int:
         raise MisuseError(f"{server.name} has an Authorization header in its settings, and needs no login")
     raise_interrupts()
     tools = run_to_end(_log_in(server, with_browser=not arguments.no_browser))
-    if tools is None:
-        say(f"{server.name} works without a login")
-    else:
-        say(f"logged in to {server.name}; it has {tools} tools")
+    did = f"logged in to {server.name}; it has {tools} tools"
+    say(f"{server.name} works without a login" if tools is None else did)
     return 0
 
 

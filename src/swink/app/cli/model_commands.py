@@ -1,11 +1,10 @@
 """`swink models`: what there is, with limits and prices, and the local ones fetched and deleted."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from swink.app.assistant.modelchoice import nearest_models, parse_model, unknown_provider
-from swink.app.cli.terminal import add_style, say, table
+from swink.app.cli.terminal import say, table, with_bold_head
 from swink.errors import UnknownModel
 from swink.messages import Capabilities, ModelSpec, Price
 from swink.models import catalog
@@ -21,12 +20,10 @@ def list_command(arguments: argparse.Namespace) -> int:
     specs = [spec for spec in catalog.models(arguments.provider) if spec.provider != "local"]
     if specs:
         rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
-        head, *lines = table(rows, numbers=(1, 2, 3, 4, 5)).splitlines()
-        print(add_style(head, "bold", sys.stdout), *lines, sep="\n")
+        print(with_bold_head(table(rows, numbers=(1, 2, 3, 4, 5))))
         units = f"US dollars per million tokens and limits in tokens as of {catalog.catalog_date()}"
-        print(
-            f"\n{units}, by {catalog.catalog_source()}; other models work too. More of one: swink models show"
-        )
+        print(f"\n{units}, by {catalog.catalog_source()}; other models work too.", end=" ")
+        print("More of one: swink models show")
         if arguments.provider is None:
             others = sorted({*catalog.PROVIDERS} - {"local", *(spec.provider for spec in specs)})
             print(f"These take the models that you name, as PROVIDER:MODEL: {', '.join(others)}.")
@@ -106,19 +103,11 @@ def _list_local(*, after_others: bool) -> None:
     from swink.local import megabytes, models
 
     where = {"package": "installed", "cache": "here", "hub": "here", "absent": "fetched when first used"}
-    rows = [("LOCAL MODEL", "CONTEXT", "SIZE", "WHERE")]
+    rows: list[tuple[str, ...]] = [("LOCAL MODEL", "CONTEXT", "SIZE", "WHERE")]
     for model in models():
-        context = f"{model.context_window:,}" if model.context_window else "?"
-        rows.append(
-            (
-                f"local:{model.name}",
-                context,
-                megabytes(model.size),
-                str(model.path) if model.path else where[model.source],
-            )
-        )
-    head, *lines = table(rows, numbers=(1, 2)).splitlines()
-    print(*([""] if after_others else []), add_style(head, "bold", sys.stdout), *lines, sep="\n")
+        context, size = _number(model.context_window or None), megabytes(model.size)
+        rows.append((f"local:{model.name}", context, size, str(model.path or where[model.source])))
+    print(*([""] if after_others else []), with_bold_head(table(rows, numbers=(1, 2))), sep="\n")
     print(
         "\nLocal models cost nothing. Any GGUF file works as local:/path/model.gguf, "
         "any Hugging Face repository as local:hf/OWNER/REPO."
@@ -126,22 +115,15 @@ def _list_local(*, after_others: bool) -> None:
 
 
 def _row(spec: ModelSpec) -> tuple[str, ...]:
-    price = catalog.price_of(spec)
-    return (
-        str(spec),
-        _number(spec.context_window),
-        _number(spec.max_output),
-        *_prices(price),
-        _key(spec.provider),
-    )
-
-
-def _prices(price: Price | None) -> tuple[str, str, str]:
-    """The prices as shown; an unknown one is a question mark, never 0."""
-    if price is None:
-        return "?", "?", "?"
-    cached = "-" if price.cache_read is None else f"{price.cache_read:g}"
-    return f"{price.input:g}", f"{price.output:g}", cached
+    """A model in a table; a price that is not known is a question mark, never 0."""
+    price, account = catalog.price_of(spec), ACCOUNTS.get(spec.provider)
+    prices = "?", "?", "?"
+    if price is not None:
+        cached = "-" if price.cache_read is None else f"{price.cache_read:g}"
+        prices = f"{price.input:g}", f"{price.output:g}", cached
+    has_key = account is not None and (account.variable or account.key_name in key_places())
+    limits = _number(spec.context_window), _number(spec.max_output)
+    return (str(spec), *limits, *prices, "yes" if has_key else "no")
 
 
 def _abilities(can: Capabilities | None) -> list[tuple[str, str]]:
@@ -166,21 +148,11 @@ def _price_rows(spec: ModelSpec) -> list[tuple[str, str]]:
 
 
 def _amounts(price: Price) -> str:
-    amounts = {
-        "in": price.input,
-        "out": price.output,
-        "cache read": price.cache_read,
-        "cache write": price.cache_write,
-        **price.details,
-    }
+    cache = {"cache read": price.cache_read, "cache write": price.cache_write}
+    amounts = {"in": price.input, "out": price.output, **cache, **price.details}
     shown = [f"{name.replace('_', ' ')} {amount:g}" for name, amount in amounts.items() if amount is not None]
     return ", ".join(shown)
 
 
 def _number(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
-
-
-def _key(provider: str) -> str:
-    account = ACCOUNTS.get(provider)
-    return "yes" if account is not None and (account.variable or account.key_name in key_places()) else "no"

@@ -1,17 +1,12 @@
 """Parsers: what the arguments of every command are made of."""
 
 import argparse
-import re
 import sys
+from collections.abc import Callable
+from math import inf
 from typing import Any
 
-from swink.app.assistant.approvalmodes import parse_approval
-from swink.errors import MisuseError
-
 TRACE = "write a trace that Perfetto and Chrome open"
-
-_AGE = re.compile(r"(\d{1,6})(min|[hdwy])")
-_SECONDS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -23,6 +18,14 @@ class CommandParser(argparse.ArgumentParser):
     def actions(self) -> list[argparse.Action]:
         """The options, arguments and commands of this parser."""
         return self._actions
+
+    def take(self, names: str, help: str, metavar: str | None = None, **settings: Any) -> None:
+        """An argument, or an option with a value."""
+        self.add_argument(*names.split(), help=help, metavar=metavar, **settings)
+
+    def flag(self, name: str, help: str) -> None:
+        """An option without a value."""
+        self.add_argument(name, action="store_true", help=help)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write help or usage; argparse ignores that this fails."""
@@ -41,64 +44,52 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(*args, **keywords)
 
 
-def command(commands: Any, name: str, function: str, summary: str) -> argparse.ArgumentParser:
+def command(commands: Any, name: str, summary: str, function: str) -> CommandParser:
     """A command with the option that every command has; `function` is "module:name" of `name_command`."""
-    parser = _parser(commands, name, summary)
-    parser.add_argument("--debug", action="store_true", help="show tracebacks and the log")
-    parser.set_defaults(command=_path_of(function))
+    parser = _parser(commands, name, summary, function)
+    parser.flag("--debug", "show tracebacks and the log")
     return parser
 
 
-def group(commands: Any, name: str, summary: str, alone: str) -> Any:
-    """A command with commands of its own; `alone` is the function that runs without any of them."""
-    parser = _parser(commands, name, summary)
-    parser.set_defaults(command=_path_of(alone), provider=None, json=False, debug=False)
-    return parser.add_subparsers(title="commands", metavar="COMMAND")
+def group(commands: Any, name: str, summary: str, alone: str) -> Callable[..., CommandParser]:
+    """A command with commands of its own; `alone` is the function that runs without any of them.
+
+    The result adds one: it takes a name, a summary and, if it is not named so in the same module, a function.
+    """
+    parser = _parser(commands, name, summary, alone)
+    parser.set_defaults(provider=None, json=False, debug=False)
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND")
+    module = alone.partition(":")[0]
+
+    def add(name: str, summary: str, function: str | None = None) -> CommandParser:
+        return command(actions, name, summary, function or f"{module}:{name}")
+
+    return add
 
 
-def with_id(commands: Any, name: str, function: str, summary: str) -> argparse.ArgumentParser:
-    """A command that takes the id of a session."""
-    parser = command(commands, name, function, summary)
-    parser.add_argument("id", metavar="ID", help="any unique part of its id")
-    return parser
-
-
-def flag(parser: argparse.ArgumentParser, name: str, help: str) -> None:
-    """An option without a value."""
-    parser.add_argument(name, action="store_true", help=help)
-
-
-def _path_of(function: str) -> str:
-    return f"swink.app.cli.{function}_command"
-
-
-def _parser(commands: Any, name: str, summary: str) -> CommandParser:
+def _parser(commands: Any, name: str, summary: str, function: str) -> CommandParser:
     sentence = f"{summary[0].upper()}{summary[1:]}."
     parser: CommandParser = commands.add_parser(name, help=summary, description=sentence, allow_abbrev=False)
     parser.summary = summary
+    parser.set_defaults(command=f"swink.app.cli.{function}_command")
     return parser
 
 
-def number(text: str) -> int:
+def number(text: str, least: int = 0, most: float = inf, what: str = "a number") -> int:
     """A number of at least 0."""
-    if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return int(text)
-
-
-def age(text: str) -> float:
-    """The seconds of an age such as 30d; raises `ArgumentTypeError`."""
-    match = _AGE.fullmatch(text.strip())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an age; write e.g. 30d, 12h or 2w")
-    return int(match[1]) * _SECONDS[match[2]]
 
 
 def count(text: str) -> int:
     """A number of at least 1."""
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return int(text)
+    return number(text, 1, what="a number of at least 1")
+
+
+def port(text: str) -> int:
+    """The number of a port, 0 for a free one."""
+    return number(text, most=65535, what="a port")
 
 
 def seconds(text: str) -> float:
@@ -109,28 +100,13 @@ def seconds(text: str) -> float:
     return seconds
 
 
-def approval(text: str) -> str:
-    """A word for how calls are approved."""
-    try:
-        return parse_approval(text)
-    except MisuseError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def port(text: str) -> int:
-    """The number of a port, 0 for a free one."""
-    if not text.isascii() or not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
-    return int(text)
-
-
 def amount(text: str) -> float:
     """A number of at least 0, with or without a point."""
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number < float("inf"):
+    if not 0 <= number < inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
     return number
 

@@ -109,9 +109,8 @@ def parse(made: bytes) -> Listing:
     has = check(listing)
     for name, had in check(read(BUILT_IN)).items():
         if has[name] < had / 2:
-            raise UpdateFailed(
-                f"the new list has {has[name]} models of {name} where there were {had}; not used"
-            )
+            lost = f"the new list has {has[name]} models of {name} where there were {had}"
+            raise UpdateFailed(f"{lost}; not used")
     return listing
 
 

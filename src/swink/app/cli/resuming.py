@@ -47,11 +47,7 @@ def saved_run(arguments: argparse.Namespace) -> SavedConversation | None:
     if arguments.session is None:
         return None
     store = open_store()
-    return (
-        SavedConversation(store)
-        if arguments.session == "new"
-        else SavedConversation(store, _read(store, arguments.session))
-    )
+    return SavedConversation(store, None if arguments.session == "new" else _read(store, arguments.session))
 
 
 def _newest(store: SyncStore) -> SavedConversation:
@@ -75,9 +71,8 @@ def _choose(store: SyncStore) -> str:
     ids = short_ids([meta.id for meta in store.list()])
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         newest = "; ".join(f"{ids[meta.id]} ({title_line(meta, 40)})" for meta in metas[:5])
-        raise MisuseError(
-            f"--resume needs an ID where there is no terminal to choose on; the newest: {newest}"
-        )
+        why = "--resume needs an ID where there is no terminal to choose on"
+        raise MisuseError(f"{why}; the newest: {newest}")
     head, *lines = list_lines(metas, shutil.get_terminal_size().columns - _NUMBER).splitlines()
     print(add_style(f"{'':{_NUMBER}}{head}", "bold", sys.stdout))
     for number, line in enumerate(lines, 1):

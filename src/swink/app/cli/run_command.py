@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from swink.agent import Agent
 from swink.agent.config import AgentResult
+from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
 from swink.app.cli.directory import change_directory, open_environment
 from swink.app.cli.explain import explain
@@ -42,9 +43,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise
     except Exception as error:  # whatever it is: a reader of JSON waits for its last line
         kind = error.kind if isinstance(error, AgentError) else "other"
-        printer.print_result(
-            AgentResult((), "error", error=str(error) or type(error).__name__, error_kind=kind)
-        )
+        said = str(error) or type(error).__name__
+        printer.print_result(AgentResult((), "error", error=said, error_kind=kind))
         raise
     finally:
         printer.give_up()  # without effect where there is a result
@@ -54,27 +54,21 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     prompt = read_prompt(arguments.prompt)
     saved = saved_run(arguments)
-    environment = _open_environment() if arguments.coding else None
+    environment = open_environment(load_settings()) if arguments.coding else None
+    agent = make_agent(arguments, session=None if saved is None else saved.session, environment=environment)
+    answering = _answer_in(environment, agent, prompt, printer, arguments.deadline)
     if saved is None:
-        agent = make_agent(arguments, environment=environment)
-        return run_to_end(_answer_in(environment, agent, prompt, printer, arguments.deadline))
-    agent = make_agent(arguments, session=saved.session, environment=environment)
+        return run_to_end(answering)
     if isinstance(printer, JsonPrinter):
         printer.session = saved.saved_id
     try:
-        code = run_to_end(_answer_in(environment, agent, prompt, printer, arguments.deadline))
+        code = run_to_end(answering)
     finally:
         for notice in saved.take_notices():
             say(notice, "warning")
         if (id := saved.saved_id()) is not None:
             say(f"session {id}")
     return code if code or saved.is_complete else 1
-
-
-def _open_environment() -> "AgentEnvironment":
-    from swink.app.assistant.settings import load_settings  # most runs have no environment
-
-    return open_environment(load_settings())
 
 
 async def _answer_in(
@@ -131,9 +125,8 @@ def read_prompt(words: Sequence[str]) -> str:
 
 def _read_stdin() -> str:
     """All of it. A pipe that stays open and silent looks like a hang: say what is going on."""
-    notice = threading.Timer(
-        _PATIENCE, say, ("reading standard input until it ends; with </dev/null there is none",)
-    )
+    reading = "reading standard input until it ends; with </dev/null there is none"
+    notice = threading.Timer(_PATIENCE, say, (reading,))
     notice.daemon = True
     notice.start()
     try:

@@ -53,20 +53,18 @@ def show_screen(arguments: argparse.Namespace) -> int:
     agent, snapshots = make_chat_agent(arguments, environment, permissions, saved, environment.notify)
     driver = ConversationDriver(agent)
     show_loading(driver)
-    if saved is not None and saved.is_resumed:
+    if saved is not None and resumed:
         driver.adopt(agent, Transcript.of(saved.session.conversation))
     if arguments.plan:
         driver.set_planning(True)
-    store = None if saved is None else open_store()
     sessions = SessionSwitcher(
         driver,
-        store,
+        None if saved is None else open_store(),
         saved,
         environment=environment,
         snapshots=snapshots,
         asks_title=settings.title == "model",
         is_choosing=is_choosing,
     )
-    return run_app(
-        SwinkApp(driver, permissions, sessions=sessions, environment=environment, settings=settings)
-    )
+    app = SwinkApp(driver, permissions, sessions=sessions, environment=environment, settings=settings)
+    return run_app(app)

@@ -21,6 +21,7 @@ from swink.system.threads import run_to_end
 
 _MODEL_KEY = "SWINK_SERVE_KEY"
 _TOKENS = "SWINK_PROXY_TOKENS"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _KEYLESS = ("ollama", "bedrock", "azure", "azure-responses", "vertex")
 """Providers that may work without a key."""
 
@@ -29,7 +30,7 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
     """Serve a local model until a signal comes."""
     name = parse_local_name(arguments.name)
     key = os.environ.get(_MODEL_KEY, "").strip() or None
-    if key is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
+    if key is None and arguments.host not in _LOOPBACK:
         raise MisuseError(
             f"serving on {arguments.host} lets the whole network use the model; "
             f"set {_MODEL_KEY} to a key that clients must send"
@@ -50,14 +51,8 @@ async def _serve_model(arguments: argparse.Namespace, name: str, key: str | None
 async def _serve_for_ever(arguments: argparse.Namespace, name: str, key: str | None) -> None:
     from swink.serve.modelserver import serve_model
 
-    async with serve_model(
-        name,
-        host=arguments.host,
-        port=arguments.port,
-        api_key=key,
-        context=arguments.context,
-        threads=arguments.threads,
-    ) as served:
+    options = {option: getattr(arguments, option) for option in ("host", "port", "context", "threads")}
+    async with serve_model(name, api_key=key, **options) as served:
         print(f"OpenAI    {served.openai_base_url}\nAnthropic {served.anthropic_base_url}", flush=True)
         say(f"serving local:{name}{' to holders of ' + _MODEL_KEY if key else ''}; Ctrl-C stops it")
         await asyncio.Event().wait()
@@ -75,8 +70,7 @@ def proxy_command(arguments: argparse.Namespace) -> int:
 def serve_proxy_command(arguments: argparse.Namespace) -> int:
     """Serve the proxy until a signal comes."""
     tokens = load_tokens(arguments.tokens)
-    stream_fns = stream_fns_for(tokens)
-    return run_to_end(_serve_proxy(arguments, stream_fns, tokens))
+    return run_to_end(_serve_proxy(arguments, stream_fns_for(tokens), tokens))
 
 
 async def _serve_proxy(
@@ -85,25 +79,19 @@ async def _serve_proxy(
     from swink.serve.proxyserver import serve_proxy
 
     stopped = asyncio.Event()
+    host, port, tls = arguments.host, arguments.port, _tls(arguments.tls)
     try:
         with interruptible(stopped.set):
-            async with serve_proxy(
-                arguments.host, arguments.port, stream_fns, tokens, tls=_tls(arguments.tls)
-            ) as url:
+            async with serve_proxy(host, port, stream_fns, tokens, tls=tls) as url:
                 print(url, flush=True)
                 holders = f"{len(tokens)} {'token' if len(tokens) == 1 else 'tokens'}"
                 say(f"serving {', '.join(sorted(stream_fns))} to {holders}; Ctrl-C stops it")
-                if arguments.tls is None and arguments.host not in ("127.0.0.1", "localhost", "::1"):
-                    say(
-                        "tokens and prompts travel in clear text; "
-                        "use --tls, or a reverse proxy with https in front",
-                        "warning",
-                    )
+                if tls is None and host not in _LOOPBACK:
+                    remedy = "use --tls, or a reverse proxy with https in front"
+                    say(f"tokens and prompts travel in clear text; {remedy}", "warning")
                 await stopped.wait()
     except OSError as error:
-        raise MisuseError(
-            f"{arguments.host}:{arguments.port} cannot be served: {error.strerror or error}"
-        ) from error
+        raise MisuseError(f"{host}:{port} cannot be served: {error.strerror or error}") from error
     say("stopped")
     return 0
 
@@ -117,10 +105,8 @@ def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
         except (OSError, UnicodeDecodeError) as error:
             raise MisuseError(f"the tokens in {file} cannot be read: {error}") from error
         if open_to_others(path):
-            say(
-                f"others on this machine may read the tokens; close the file with: chmod 600 '{file}'",
-                "warning",
-            )
+            mend = f"close the file with: chmod 600 '{file}'"
+            say(f"others on this machine may read the tokens; {mend}", "warning")
     else:
         text = os.environ.get(_TOKENS, "").replace(";", "\n")
     source = file or _TOKENS
@@ -150,9 +136,8 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
     """The providers that some token may use; those named without a key to serve them with are refused."""
     patterns = {model.partition(":")[0] for models in tokens.values() for model in models}
     stored = key_places()
-    ready = {name for name, account in ACCOUNTS.items() if account.variable or account.key_name in stored} - {
-        "proxy"
-    } | {"local"}
+    keyed = {name for name, account in ACCOUNTS.items() if account.variable or account.key_name in stored}
+    ready = keyed - {"proxy"} | {"local"}
     wanted = {name for name in patterns if "*" not in name}
     for name in sorted(wanted):
         if not catalog.has_provider(name):
@@ -174,14 +159,12 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
 
 def _check_local(patterns: set[str]) -> None:
     """Refuse local models that are named but not here: no client's request may download one."""
-    names = sorted(
-        model.removeprefix("local:") for model in patterns if model.startswith("local:") and "*" not in model
-    )
-    if not names:
-        return
-    from swink.local import locate
+    for model in sorted(patterns):
+        if not model.startswith("local:") or "*" in model:
+            continue
+        from swink.local import locate
 
-    for name in names:
+        name = model.removeprefix("local:")
         path = locate(name)
         if path is None or not path.exists():
             raise MisuseError(
@@ -197,7 +180,6 @@ def _tls(files: list[str] | None) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(*files)
     except (OSError, ssl.SSLError) as error:
-        raise MisuseError(
-            f"the certificate {files[0]} with the key {files[1]} cannot be used: {error}"
-        ) from error
+        pair = f"the certificate {files[0]} with the key {files[1]}"
+        raise MisuseError(f"{pair} cannot be used: {error}") from error
     return context

@@ -17,7 +17,7 @@ from swink.app.assistant.savedconversation import open_store
 from swink.app.assistant.sessionfacts import format_age, short_ids, tree_lines
 from swink.app.assistant.titles import title_line
 from swink.app.cli.session_lines import all_lines, list_lines
-from swink.app.cli.terminal import add_style, say, say_in_passing, wants_colour
+from swink.app.cli.terminal import add_style, say, say_in_passing, wants_colour, with_bold_head
 from swink.errors import MisuseError, SessionError, SessionNotFound
 from swink.memory.backend import Check
 from swink.memory.meta import SessionMeta
@@ -39,8 +39,7 @@ def list_command(arguments: argparse.Namespace) -> int:
     if not metas:
         say("no sessions yet; swink begins one")
         return 0
-    head, *lines = list_lines(metas, _width()).splitlines()
-    print(add_style(head, "bold", sys.stdout), *lines, sep="\n")
+    print(with_bold_head(list_lines(metas, _width())))
     return 0
 
 
@@ -248,9 +247,7 @@ def _width() -> int | None:
 def _marked(snippet: str) -> str:
     """A snippet in one line; what was found stands out."""
     line = " ".join(strip_controls(redact_text(snippet)).split())
-    if not wants_colour(sys.stdout):
-        return line
-    return line.replace("«", "\x1b[1m").replace("»", "\x1b[0m")
+    return line.replace("«", "\x1b[1m").replace("»", "\x1b[0m") if wants_colour(sys.stdout) else line
 
 
 def _short(store: SyncStore, id: str) -> str:
@@ -263,9 +260,8 @@ def _count(number: int) -> str:
 
 def _confirm(old: Sequence[SessionMeta]) -> bool:
     if not sys.stdin.isatty():
-        raise MisuseError(
-            f"{_count(len(old))} would be deleted, and there is no terminal to ask on; --yes does it"
-        )
+        why = "would be deleted, and there is no terminal to ask on; --yes does it"
+        raise MisuseError(f"{_count(len(old))} {why}")
     raise_interrupts()
     print(list_lines(old, _width()), file=sys.stderr)
     print(f"swink: delete {_count(len(old))}? [y/N] ", end="", file=sys.stderr, flush=True)

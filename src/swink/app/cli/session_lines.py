@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from swink.app.assistant.sessionfacts import format_age, format_cost, short_ids, working_directory
@@ -19,27 +20,20 @@ from swink.system.oneline import shorten, strip_controls, width_of
 _LEAST = 10
 """Columns that a title or a directory keeps in a narrow terminal."""
 
-_EXCHANGES = 2
-_LINES = 12
+_EXCHANGES, _LINES = 2, 12
 """How many exchanges a resumed chat repeats, and how many lines of each text."""
 
 
 def list_lines(metas: Sequence[SessionMeta], width: int | None) -> str:
     """A table, one session a line; the directory "." is this one."""
     now, ids = time.time(), short_ids([meta.id for meta in metas])
-    home, here = _home(), working_directory()
+    here, home = working_directory(), None
+    with suppress(RuntimeError):
+        home = str(Path.home())
     rows: list[tuple[str, ...]] = [("TITLE", "AGE", "TURNS", "COST", "DIRECTORY", "ID")]
     for meta in metas:
-        rows.append(
-            (
-                title_line(meta),
-                format_age(now - meta.updated),
-                str(meta.turns),
-                format_cost(meta),
-                _directory(meta.directory, here, home),
-                ids[meta.id],
-            )
-        )
+        facts = format_age(now - meta.updated), str(meta.turns), format_cost(meta)
+        rows.append((title_line(meta), *facts, _directory(meta.directory, here, home), ids[meta.id]))
     return table(rows if width is None else _fitted(rows, width), numbers=(1, 2, 3))
 
 
@@ -70,13 +64,6 @@ def _directory(directory: str | None, here: str | None, home: str | None) -> str
     return escape_invisible(strip_controls(directory))
 
 
-def _home() -> str | None:
-    try:
-        return str(Path.home())
-    except RuntimeError:
-        return None
-
-
 def _fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
     """The rows with titles and directories short enough for the width."""
     sizes = [max(width_of(row[column]) for row in rows) for column in range(6)]
@@ -85,12 +72,11 @@ def _fitted(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
         return rows
     place = max(_LEAST, min(sizes[4], room // 3))
     title = max(_LEAST, room - min(place, sizes[4]))
-    return [(shorten(row[0], title), *row[1:4], _end_of(row[4], place), row[5]) for row in rows]
 
+    def end_of(path: str) -> str:  # it tells more than the beginning
+        return path if width_of(path) <= place else f"…{path[len(path) - place + 1 :]}"
 
-def _end_of(path: str, room: int) -> str:
-    """The end of a path, which tells more than its beginning."""
-    return path if width_of(path) <= room else f"…{path[len(path) - room + 1 :]}"
+    return [(shorten(row[0], title), *row[1:4], end_of(row[4]), row[5]) for row in rows]
 
 
 def _message_lines(message: Message, most: int | None, mark: str = "") -> Iterator[str]:

@@ -59,11 +59,10 @@ async def _simulate(arguments: argparse.Namespace, output: Path | None) -> int:
 
 async def _converse(arguments: argparse.Namespace, kept: list[Case]) -> list[Ending]:
     user = SimulatedUser(arguments.goal, arguments.persona, arguments.max_turns, arguments.user_model)
-    make = (
-        suite_factory(Suite(name="simulate", cases=()), arguments.model)
-        if arguments.agent is None
-        else load_factory(arguments.agent)
-    )
+    if arguments.agent is None:
+        make = suite_factory(Suite(name="simulate", cases=()), arguments.model)
+    else:
+        make = load_factory(arguments.agent)
     endings: list[Ending] = []
     for number in range(1, arguments.repeat + 1):
         case = Case(id=f"simulated-{number}", simulated_user=user)
@@ -107,9 +106,8 @@ async def _show(agent: Agent, text: str) -> AgentResult[Any]:
 
 def _as_case(case: Case, simulation: Simulation, collector: Collector, ending: Ending) -> Case:
     """The conversation as a case that sends the same messages and expects the same calls."""
-    calls = tuple(
-        ExpectedCall(call.name, redact_value(call.arguments)) for call in collector.trajectory().calls
-    )
+    made = collector.trajectory().calls
+    calls = tuple(ExpectedCall(call.name, redact_value(call.arguments)) for call in made)
     assert case.simulated_user is not None
     return Case(
         id=case.id,

@@ -55,12 +55,16 @@ def wants_colour(stream: TextIO) -> bool:
 def table(rows: list[tuple[str, ...]], numbers: tuple[int, ...] = ()) -> str:
     """Rows in columns; those whose index is in `numbers` are aligned to the right."""
     widths = [max(width_of(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            " " * (width - width_of(cell)) + cell
-            if index in numbers
-            else cell + " " * (width - width_of(cell))
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+
+    def aligned(index: int, cell: str) -> str:
+        room = " " * (widths[index] - width_of(cell))
+        return room + cell if index in numbers else cell + room
+
+    lines = ["  ".join(aligned(index, cell) for index, cell in enumerate(row)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def with_bold_head(table: str) -> str:
+    """A table for standard output, its first line in bold."""
+    head, *lines = table.splitlines()
+    return "\n".join([add_style(head, "bold", sys.stdout), *lines])
