@@ -150,9 +150,8 @@ class AgentEnvironment:
         for notice in notices:
             self.notify(notice)
         self.servers.fill_in = self.fill_in
-        await self.servers.follow(
-            await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
-        )
+        found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
+        await self.servers.follow(found)
 
     async def aclose(self) -> None:
         """End the servers and the commands in the background."""
@@ -174,11 +173,9 @@ class AgentEnvironment:
 
     def sandbox(self) -> Sandbox | None:
         """What the user's own commands run in: nothing in a trusted or empty folder, else the sandbox."""
-        return (
-            None
-            if self.trust.is_trusted or not self.is_coding
-            else Sandbox(self.directory, hidden=self._hidden())
-        )
+        if self.trust.is_trusted or not self.is_coding:
+            return None
+        return Sandbox(self.directory, hidden=self._hidden())
 
     def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
         """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
@@ -186,13 +183,12 @@ class AgentEnvironment:
             from swink.app.assistant.projectscripts import ProjectScripts
             from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
 
-            if not self.is_coding:
-                self._base = (*fetch_tools(), *todo_tools())
+            here, hidden = self.directory, self._hidden()
+            if self.is_coding:
+                self._base = tuple(coding_tools(here, hidden=hidden, background=self.background))
             else:
-                self._base = tuple(
-                    coding_tools(self.directory, hidden=self._hidden(), background=self.background)
-                )
-            sandbox = Sandbox(self.directory, hidden=self._hidden())
+                self._base = (*fetch_tools(), *todo_tools())
+            sandbox = Sandbox(here, hidden=hidden)
             place, brought = config_dir() / "tools", self._brought
             own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
             theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]

@@ -26,17 +26,15 @@ def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[All
     book = permissions.rules
     found = [Allowance("problem", problem, "") for problem in book.problems]
     found.append(Allowance("mode", permissions.word, MEANINGS[permissions.word]))
-    found += [
-        Allowance("trust", f"always {trust}", "in this session", trust) for trust in permissions.trusted
-    ]
+    for trust in permissions.trusted:
+        found.append(Allowance("trust", f"always {trust}", "in this session", trust))
     for saved in book.saved():
         used = f"used {saved.hits}×, {ago(now, saved.last)}" if saved.last is not None else "not used yet"
         found.append(Allowance("rule", saved.rule.line, f"{SCOPES[saved.scope]} · {used}", saved))
     for decision in permissions.decisions[:most]:
         mark = "✓" if decision.allowed else "✗"
-        found.append(
-            Allowance("decision", f"{mark} {decision.call}", f"{decision.why} · {ago(now, decision.at)}")
-        )
+        about = f"{decision.why} · {ago(now, decision.at)}"
+        found.append(Allowance("decision", f"{mark} {decision.call}", about))
     return found
 
 

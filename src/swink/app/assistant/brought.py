@@ -87,12 +87,11 @@ class Brought(Struct, frozen=True):
     @property
     def digests(self) -> dict[str, str]:
         """What to remember of it: a digest for each file and each server."""
-        return {name: piece.digest for name, piece in self.pieces.items()} | {
-            f"{SERVERS}: {_key(name)}": hashlib.sha256(
-                json.dumps(fields, sort_keys=True).encode()
-            ).hexdigest()
-            for name, fields in self.servers.items()
-        }
+        found = {name: piece.digest for name, piece in self.pieces.items()}
+        for name, fields in self.servers.items():
+            text = json.dumps(fields, sort_keys=True)
+            found[f"{SERVERS}: {_key(name)}"] = hashlib.sha256(text.encode()).hexdigest()
+        return found
 
     @property
     def notices(self) -> list[str]:
@@ -126,7 +125,9 @@ def read_brought(project: Path) -> Brought:
     if file is None or file.data is None:
         return Brought(project, pieces)
     try:
-        servers = _servers(file.data)
+        servers = read_servers(file.data)
+    except ValueError:
+        servers = {}  # it is reported when servers are started
     except RecursionError:
         pieces[SERVERS] = replace(file, data=None, problem="it is nested too deeply")
         return Brought(project, pieces)
@@ -237,9 +238,7 @@ def _read_file(path: str, target: str, room: list[int]) -> BroughtFile:
                 return BroughtFile("too large", problem=f"there are more than {MOST_BYTES >> 20} MB")
             digest.update(chunk)
             data = data + chunk if len(data) <= _KEPT else data
-    if len(data) <= _KEPT:
-        return BroughtFile(digest.hexdigest(), data)
-    return BroughtFile(digest.hexdigest())
+    return BroughtFile(digest.hexdigest(), data if len(data) <= _KEPT else None)
 
 
 def _read_programs(
@@ -264,18 +263,14 @@ def _unreadable(error: OSError) -> BroughtFile:
     return BroughtFile("unreadable", problem=error.strerror or str(error))
 
 
-def _servers(data: bytes) -> dict[str, Any]:
-    """What the file says about each server; what is wrong with it is reported when servers are started."""
-    try:
-        match json.loads(data):
-            case {"mcpServers": dict()} as found:
-                servers = cast("dict[str, Any]", found["mcpServers"])
-                json.dumps(servers)  # raises here if it is nested too deeply, and never later
-                return servers
-            case _:
-                return {}
-    except ValueError:
-        return {}
+def read_servers(data: bytes) -> dict[str, Any]:
+    """What `SERVERS` says about each server; raises `ValueError`, or `RecursionError` if it is too deep."""
+    match json.loads(data):
+        case {"mcpServers": dict()} as found:
+            json.dumps(found["mcpServers"])  # raises here if it is nested too deeply, and never later
+            return cast("dict[str, Any]", found["mcpServers"])
+        case _:
+            raise ValueError('it is not of the form {"mcpServers": {"name": {"command": "…"}}}')
 
 
 def _key(name: str) -> str:

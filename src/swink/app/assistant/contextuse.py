@@ -9,8 +9,6 @@ from swink.messages.tokens import estimate_tokens, overhead_tokens
 from swink.models.catalog import with_limits
 from swink.tools import Tool
 
-_FILES = ("read_file",)
-
 
 class ContextPart(Struct, frozen=True):
     """One part of the context, in tokens."""
@@ -39,21 +37,12 @@ def measure(
     model: ModelSpec, system_prompt: str, tools: Sequence[Tool], messages: Sequence[Message]
 ) -> ContextUse:
     """What is sent with the next request, part by part."""
-    system = overhead_tokens(system_prompt, ())
-    files = results = history = 0
+    tokens = {"system": overhead_tokens(system_prompt, ()), "tools": overhead_tokens("", tools)}
+    tokens |= {"history": 0, "files": 0, "tool results": 0}
     for message in messages:
-        tokens = estimate_tokens(message)
-        if not isinstance(message, ToolResultMessage):
-            history += tokens
-        elif message.tool_name in _FILES:
-            files += tokens
-        else:
-            results += tokens
-    parts = (
-        ContextPart("system", system),
-        ContextPart("tools", overhead_tokens("", tools)),
-        ContextPart("history", history),
-        ContextPart("files", files),
-        ContextPart("tool results", results),
-    )
+        part = "history"
+        if isinstance(message, ToolResultMessage):
+            part = "files" if message.tool_name == "read_file" else "tool results"
+        tokens[part] += estimate_tokens(message)
+    parts = tuple([ContextPart(name, count) for name, count in tokens.items()])
     return ContextUse(parts, with_limits(model).context_window)

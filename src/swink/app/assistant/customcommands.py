@@ -37,7 +37,10 @@ class CustomCommand(Struct, frozen=True):
 
     def expand(self, arguments: str) -> str:
         """The prompt for some arguments."""
-        words = _words(arguments)
+        try:
+            words = shlex.split(arguments)
+        except ValueError:  # an apostrophe, most likely
+            words = arguments.split()
 
         def fill(slot: re.Match[str]) -> str:
             if slot[1] is None:
@@ -101,10 +104,3 @@ def _split(text: str) -> tuple[str, str]:
     if text.startswith("---\n") and (end := text.find("\n---\n", 3)) >= 0:
         return text[4 : end + 1], text[end + 5 :].strip()
     return "", text.strip()
-
-
-def _words(arguments: str) -> list[str]:
-    try:
-        return shlex.split(arguments)
-    except ValueError:  # an apostrophe, most likely
-        return arguments.split()

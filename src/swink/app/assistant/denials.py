@@ -45,9 +45,8 @@ class Denied(Struct, frozen=True):
         try:
             for command in commands:
                 for found in commands_within(command, self.names):
-                    if any(map(is_uncertain, found.words)) and any(
-                        map(self._begins, _without_options(found.words))
-                    ):
+                    begins = any(map(self._begins, _without_options(found.words)))
+                    if begins and any(map(is_uncertain, found.words)):
                         return "a wildcard or a variable stands among its first words"
         except Unknown as unknown:
             return str(unknown)

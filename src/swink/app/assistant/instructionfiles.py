@@ -43,16 +43,16 @@ def read_instructions(directory: Path, project: Path | None) -> Instructions:
         if not text:
             continue
         if room <= 0:
-            notices.append(
-                f"{path} was not read: the instructions before it fill {MOST_CHARACTERS:,} characters"
-            )
+            filled = f"the instructions before it fill {MOST_CHARACTERS:,} characters"
+            notices.append(f"{path} was not read: {filled}")
             continue
         if len(text) > room:
             notices.append(f"{path} is too long: of {len(text):,} characters the first {room:,} are used")
             text = f"{text[:room]}\n[cut here]"
         room -= len(text)
         files.append(path)
-        texts.append(f'<instructions file="{path}">\n{_fenced(text)}\n</instructions>')
+        fenced = text.replace("</instructions", "<\u200b/instructions")  # nothing in it ends its fence
+        texts.append(f'<instructions file="{path}">\n{fenced}\n</instructions>')
     if texts:
         texts.insert(0, "Follow these instructions of the user and the project; the later ones are nearer:")
     return Instructions("\n\n".join(texts), tuple(files), tuple(notices))
@@ -77,8 +77,3 @@ def _read(path: Path, project: Path | None) -> str:
         raise OSError("it is not a file")
     with real.open("rb") as file:
         return file.read(_MOST_BYTES).decode("utf-8", "replace").strip()
-
-
-def _fenced(text: str) -> str:
-    """The text without anything that would end its fence."""
-    return text.replace("</instructions", "<\u200b/instructions")

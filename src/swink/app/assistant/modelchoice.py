@@ -30,24 +30,20 @@ def choose_model(named: str | None) -> ModelChoice:
         return ModelChoice(_from("SWINK_MODEL", variable), "SWINK_MODEL is set")
     settings = load_settings()
     if settings.default_model:
-        return ModelChoice(
-            _from(str(settings.path), settings.default_model), f"default_model in {settings.path}"
-        )
+        model = _from(str(settings.path), settings.default_model)
+        return ModelChoice(model, f"default_model in {settings.path}")
     stored = key_places()
-    keyed = [
-        account for account in ACCOUNTS.values() if account.variable is not None or account.key_name in stored
-    ]
+    keyed = [account for account in ACCOUNTS.values() if account.variable or account.key_name in stored]
     for account in keyed:
         if account.default_model is not None:
-            because = (
-                f"{account.variable} is set"
-                if account.variable is not None
-                else f"the key of {account.key_name} is stored"
-            )
-            return ModelChoice(
-                parse_model(f"{account.provider}:{account.default_model}"), f"{because}; another with --model"
-            )
-    return ModelChoice(parse_model(LOCAL), _why_local([account.provider for account in keyed]))
+            in_store = f"the key of {account.key_name} is stored"
+            because = f"{account.variable} is set" if account.variable else in_store
+            model = parse_model(f"{account.provider}:{account.default_model}")
+            return ModelChoice(model, f"{because}; another with --model")
+    why = "no model is configured and no API key found; see swink keys set, or --model"
+    if names := [account.provider for account in keyed]:
+        why = f"there is a key for {_list(names)}, but which model? --model {names[0]}:MODEL"
+    return ModelChoice(parse_model(LOCAL), why)
 
 
 def parse_model(text: str) -> ModelSpec:
@@ -68,9 +64,9 @@ def parse_model(text: str) -> ModelSpec:
 def unknown_provider(text: str) -> UnknownModel:
     """The error for "provider:model", or a provider alone, of an unknown provider, with the nearest name."""
     provider, colon, model_id = text.partition(":")
-    near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)] or (
-        nearest_models(text, 1) if colon else []
-    )
+    near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)]
+    if colon and not near:
+        near = nearest_models(text, 1)
     hint = f"did you mean {near[0]}? " if near else ""
     where = f" in {text!r}" if colon else ""
     return UnknownModel(f"unknown provider {provider!r}{where}; {hint}swink models list shows what there is")
@@ -96,12 +92,6 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
 
 def _nearest_provider(provider: str) -> list[str]:
     return get_close_matches(provider.lower(), [*catalog.PROVIDERS], n=1, cutoff=0.7)
-
-
-def _why_local(keyed: list[str]) -> str:
-    if keyed:
-        return f"there is a key for {_list(keyed)}, but which model? --model {keyed[0]}:MODEL"
-    return "no model is configured and no API key found; see swink keys set, or --model"
 
 
 def _from(source: str, text: str) -> ModelSpec:

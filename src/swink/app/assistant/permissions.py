@@ -199,9 +199,8 @@ class Permissions:
 
     def _is_ordinary(self, path: str | None) -> bool:
         """Whether a file is in the workspace and no other program obeys it."""
-        return (
-            path is not None and self.workspace is not None and not is_obeyed(path, str(self.workspace.root))
-        )
+        root = None if self.workspace is None else str(self.workspace.root)
+        return path is not None and root is not None and not is_obeyed(path, root)
 
     def _decide(self, request: ApprovalRequest, call: JudgedCall) -> Decision | None:
         """What rules, trust and the mode say; None if they leave it to the person."""
@@ -244,14 +243,14 @@ class Permissions:
         if workspace is not None and target is not None:
             link = leads_to(workspace, request.arguments["path"], target)
         doubt = self.rules.doubt(self._call(request)) or ""
-        trust = trust_of(request)
+        command = request.arguments.get("command")
+        is_command = isinstance(command, str)
+        of_tool, of_command = f"every call of {request.name}", "this command, with the very same arguments"
         return Question(
             request,
             preview=found,
-            is_destructive=_destroys(request),
-            always=f"every call of {request.name}"
-            if trust.command is None
-            else "this command, with the very same arguments",
+            is_destructive=is_destructive(command) if is_command else request.name == DELETE,
+            always=of_command if is_command else of_tool,
             suggested=self.suggest(request, target),
             notice=notice or (f"{doubt[0].upper()}{doubt[1:]}." if doubt else ""),
             leads_to=link,
@@ -293,7 +292,10 @@ class Permissions:
                 self.trusted[trust_of(request)] = None
                 self._record(request, True, "you allowed it, and always in this session")
             case ByRule(rules, scope):
-                await self._save(rules, scope)
+                try:
+                    await in_thread(self.rules.add, rules, scope)
+                except (RulesNotSaved, NoHome) as error:
+                    self.tell(f"{error}; the call is allowed this time")
                 names = ", ".join(map(str, rules))
                 self._record(request, True, f"you allowed it with the rule {names}")
             case Refuse(reason, by):
@@ -302,12 +304,6 @@ class Permissions:
                 return Rejected(why)
         self.reconsider()
         return True
-
-    async def _save(self, rules: tuple[CallRule, ...], scope: Any) -> None:
-        try:
-            await in_thread(self.rules.add, rules, scope)
-        except (RulesNotSaved, NoHome) as error:
-            self.tell(f"{error}; the call is allowed this time")
 
     def _decision(
         self, request: ApprovalRequest, allowed: bool, why: str, rules: tuple[SavedRule, ...] = ()
@@ -347,11 +343,3 @@ def _is_invalid(request: ApprovalRequest) -> bool:
     except InvalidArguments:
         return True
     return False
-
-
-def _destroys(request: ApprovalRequest) -> bool:
-    match request.arguments:
-        case {"command": str(command)}:
-            return is_destructive(command)
-        case _:
-            return request.name == DELETE

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from swink.agent.policy import ApprovalRequest
 from swink.app.assistant.forms import Form
@@ -57,32 +57,21 @@ NOT_UNDERSTOOD = "the user gave no answer that is understood"
 """Who or what refused, where no answer came."""
 
 
-class Question:
+class Question(Struct, eq=False):
     """A call that waits for a person, and what it would do."""
 
-    def __init__(
-        self,
-        request: ApprovalRequest,
-        *,
-        preview: Preview | None = None,
-        is_destructive: bool = False,
-        always: str = "",
-        suggested: tuple[CallRule, ...] = (),
-        notice: str = "",
-        leads_to: str = "",
-    ) -> None:
-        self.request = request
-        self.preview = preview
-        self.is_destructive = is_destructive
-        self.always = always
-        """What `Always` covers, in words."""
-        self.suggested = suggested
-        """The rules that `ByRule` would save; empty where none is advisable."""
-        self.notice = notice
-        """Why it is asked again."""
-        self.leads_to = leads_to
-        """The file itself, where the path of the call leads to it through a link."""
-        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    request: ApprovalRequest
+    preview: Preview | None = None
+    is_destructive: bool = False
+    always: str = ""
+    """What `Always` covers, in words."""
+    suggested: tuple[CallRule, ...] = ()
+    """The rules that `ByRule` would save; empty where none is advisable."""
+    notice: str = ""
+    """Why it is asked again."""
+    leads_to: str = ""
+    """The file itself, where the path of the call leads to it through a link."""
+    reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class AnswerOption(Struct, frozen=True):

@@ -158,9 +158,8 @@ def _show(lines: Sequence[Line]) -> Iterator[Line]:
     for at in range(0, len(lines), _AT_ONCE):
         some = lines[at : at + _AT_ONCE]
         if secret_spans("\n".join([line.text for line in some])):
-            yield from (
-                replace(line, text=show_arguments({"content": line.text})["content"]) for line in some
-            )
+            for line in some:
+                yield replace(line, text=show_arguments({"content": line.text})["content"])
         else:
             yield from (replace(line, text=escape_invisible(line.text)) for line in some)
 

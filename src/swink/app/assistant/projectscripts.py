@@ -51,14 +51,10 @@ class ProjectScripts:
 
     def _changed(self, counts: Callable[[str], bool]) -> list[str]:
         now = read_place(self._brought.project, SCRIPTS)
-        before = {name: piece for name, piece in self._brought.pieces.items() if _is_in_folder(name)}
-        return [
-            name for name in sorted({*before, *now}) if counts(name) and before.get(name) != now.get(name)
-        ]
-
-
-def _is_in_folder(name: str) -> bool:
-    return name == SCRIPTS or name.startswith(f"{SCRIPTS}/")
+        pieces = self._brought.pieces.items()
+        before = {name: piece for name, piece in pieces if f"{name}/".startswith(f"{SCRIPTS}/")}
+        differs = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+        return list(filter(counts, differs))
 
 
 def _stamp(folder: Path) -> list[tuple[object, ...]]:

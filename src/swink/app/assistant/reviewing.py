@@ -4,6 +4,7 @@ What runs is the same call with other arguments, so that a file becomes byte for
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -70,22 +71,18 @@ class Review:
         return Once(rewrite(name, arguments, self.old, text, self.state), self._note())
 
     def _note(self) -> str:
-        rejected = [hunk for hunk, verdict in self._judged() if verdict is False or verdict is None]
-        edited = [hunk for hunk, verdict in self._judged() if isinstance(verdict, str)]
+        judged = zip(self.diff.hunks, self.verdicts, strict=True)
+        rejected = [_as_text(hunk) for hunk, verdict in judged if verdict is False or verdict is None]
+        edited = [verdict for verdict in self.verdicts if isinstance(verdict, str)]
         total = len(self.verdicts)
         parts = [f"The user reviewed this change of {self.diff.path} in {total} hunks."]
         if rejected:
-            shown = _quote("\n".join(_as_text(hunk) for hunk in rejected))
-            parts.append(
-                f"Not written, because the user rejected them ({len(rejected)} of {total}):\n{shown}"
-            )
+            parts.append(f"Not written, because the user rejected them ({len(rejected)} of {total}):")
+            parts.append(_quote(rejected))
         if edited:
-            shown = _quote("\n".join(verdict for _, verdict in self._judged() if isinstance(verdict, str)))
-            parts.append(f"Written otherwise by the user ({len(edited)} of {total}), as:\n{shown}")
+            parts.append(f"Written otherwise by the user ({len(edited)} of {total}), as:")
+            parts.append(_quote(edited))
         return "\n".join(parts)
-
-    def _judged(self) -> list[tuple[Hunk, Verdict | None]]:
-        return list(zip(self.diff.hunks, self.verdicts, strict=True))
 
 
 def editable_text(request: ApprovalRequest) -> str:
@@ -117,7 +114,8 @@ def edited_call(request: ApprovalRequest, text: str) -> Once:
             raise ValueError(f"{key}: a part of it is hidden; write the whole of it, or leave it as it was")
     if arguments == request.arguments:
         return Once()
-    if problems := _violations(request, arguments):
+    spec = tool_of(request)
+    if spec is not None and (problems := Shape(spec.parameters_schema).violations(arguments)):
         raise ValueError("; ".join(problems))
     ran = msgspec.json.encode({key: value for key, value in shown.items() if value != request.shown.get(key)})
     quoted = ran.decode()[:_QUOTED]
@@ -156,11 +154,10 @@ def rewrite(
     changed = {**arguments, "expected_hash": state} if state is not None else dict(arguments)
     if name != EDIT:
         return {**changed, "content": text}
-    edits = _smallest_edit(old, text)
-    return {**changed, "edits": [msgspec.to_builtins(edit) for edit in edits]}
+    return {**changed, "edits": [msgspec.to_builtins(_smallest_edit(old, text))]}
 
 
-def _smallest_edit(old: str, text: str) -> list[Edit]:
+def _smallest_edit(old: str, text: str) -> Edit:
     """One edit of whole lines that makes `text` of `old`, as short as it can be and still unique."""
     before, after = _raw_lines(old), _raw_lines(text)
     start, shorter = 0, min(len(before), len(after))
@@ -173,16 +170,10 @@ def _smallest_edit(old: str, text: str) -> list[Edit]:
         first = max(0, start - margin)
         last = max(0, tail - margin)
         edit = Edit("".join(before[first : len(before) - last]), "".join(after[first : len(after) - last]))
-        if _makes(old, [edit], text):
-            return [edit]
-    return [Edit(old, text)]
-
-
-def _makes(old: str, edits: list[Edit], text: str) -> bool:
-    try:
-        return apply_edits(old, edits).text == text
-    except ToolError:
-        return False
+        with suppress(ToolError):
+            if apply_edits(old, [edit]).text == text:
+                return edit
+    return Edit(old, text)
 
 
 def _raw_lines(text: str) -> list[str]:
@@ -211,14 +202,10 @@ def _as_text(hunk: Hunk) -> str:
     return "\n".join([hunk.header, *[marks[line.kind] + line.text for line in hunk.lines]])
 
 
-def _quote(text: str) -> str:
+def _quote(pieces: Sequence[str]) -> str:
+    text = "\n".join(pieces)
     return clip_end(text, _QUOTED, f"\n… ({len(text) - _QUOTED:,} characters more)")
 
 
 def _count_marks(value: Any) -> int:
     return msgspec.json.encode(value).decode().count(MARK)
-
-
-def _violations(request: ApprovalRequest, arguments: dict[str, Any]) -> list[str]:
-    spec = tool_of(request)
-    return [] if spec is None else Shape(spec.parameters_schema).violations(arguments)

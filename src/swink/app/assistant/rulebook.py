@@ -13,6 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -119,9 +120,8 @@ class RuleBook:
         removed: list[int] = []
 
         def change(lines: list[str]) -> list[str]:
-            removed[:] = [
-                number for kept, number in _sections(lines).get(self._section(scope), []) if kept == rule
-            ]
+            ours = _sections(lines).get(self._section(scope), [])
+            removed[:] = [number for kept, number in ours if kept == rule]
             return [line for number, line in enumerate(lines, 1) if number not in removed]
 
         self._change(change)
@@ -129,7 +129,7 @@ class RuleBook:
 
     def use(self, rules: Sequence[SavedRule]) -> None:
         """Count a use of each rule. Blocks; a file that cannot be written only loses the count."""
-        try:
+        with suppress(OSError, NoHome, UnicodeEncodeError):
             path = self._uses_path
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with alone(path.with_name(f"{path.name}.lock")):
@@ -138,8 +138,6 @@ class RuleBook:
                     section = uses.setdefault(self._section(saved.scope), {})
                     section[saved.rule.line] = (section.get(saved.rule.line, (0, 0.0))[0] + 1, self._clock())
                 _write(path, msgspec.json.encode(uses))
-        except (OSError, NoHome, UnicodeEncodeError):
-            pass
 
     @property
     def _uses_path(self) -> Path:
@@ -202,9 +200,8 @@ def _load_lines(path: Path) -> list[str]:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
             if os.name == "posix" and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise _Unusable(
-                    f"{path} can be changed by other users, so none of its rules holds; chmod 600 it"
-                )
+                why = "can be changed by other users, so none of its rules holds; chmod 600 it"
+                raise _Unusable(f"{path} {why}")
             if found.st_size > _MOST_BYTES:
                 raise _Unusable(f"{path} is too long to hold rules; correct it or delete it")
             return file.read().decode("utf-8").removesuffix("\n").split("\n")

@@ -37,6 +37,7 @@ Verdict = Literal["allow", "deny"]
 
 _RULE = re.compile(r"(allow|deny)\s+(.+)", re.S)
 _FORM = re.compile(r"([A-Za-z0-9_-]+)(?:\((.*)\))?", re.S)
+_GLOBS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _LONGEST = 2_000
 
 
@@ -83,18 +84,16 @@ def parse_rule(text: str, verdict: Verdict = "allow") -> CallRule:
         verdict, text = ("allow" if match[1] == "allow" else "deny"), match[2].strip()
     form = _FORM.fullmatch(text)
     if form is None or len(text) > _LONGEST or not text.isprintable() or not is_tool_name(form[1]):
-        raise MisuseError(
-            f"{text[:80]!r} is no rule; write bash(git status *), edit_file(src/**) or a tool's name"
-        )
+        how = "write bash(git status *), edit_file(src/**) or a tool's name"
+        raise MisuseError(f"{text[:80]!r} is no rule; {how}")
     tool, pattern = form[1], form[2]
     if pattern is not None:
         pattern = pattern.strip()
         if tool == BASH:
             pattern = _checked_command(pattern, verdict)
         elif not pattern:
-            raise MisuseError(
-                f"{text!r}: nothing stands between the parentheses; write {tool} to mean every call"
-            )
+            how = f"write {tool} to mean every call"
+            raise MisuseError(f"{text!r}: nothing stands between the parentheses; {how}")
     elif tool == MCP:
         raise MisuseError("mcp needs the name of a server: mcp(github)")
     return CallRule(tool, pattern, verdict)
@@ -130,9 +129,9 @@ def allowed_by(rules: Sequence[CallRule], call: JudgedCall) -> tuple[CallRule, .
 def denied_by(rules: Iterable[CallRule], call: JudgedCall) -> CallRule | None:
     """The first rule that denies a call."""
     for rule in rules:
-        if rule.verdict == "deny" and (
-            _speaks_of_all(rule, call) or _matches_path(rule, call) or _forbids(rule, call)
-        ):
+        denied = _denied(rule, call)
+        runs = denied is not None and denied.is_in(call.command or "", call.commands)
+        if rule.verdict == "deny" and (runs or _speaks_of_all(rule, call) or _matches_path(rule, call)):
             return rule
     return None
 
@@ -140,10 +139,9 @@ def denied_by(rules: Iterable[CallRule], call: JudgedCall) -> CallRule | None:
 def doubt_about(rules: Iterable[CallRule], call: JudgedCall) -> str | None:
     """Why a call that no rule denies may still run what one denies; None if it certainly does not."""
     for rule in rules:
-        if rule.verdict == "deny" and (denied := _denied(rule, call)) is not None:
-            why = denied.why_unsure(call.commands)
-            if why is not None:
-                return f"a rule denies {rule}, and this may run it: {why}"
+        denied = _denied(rule, call)
+        if denied is not None and (why := denied.why_unsure(call.commands)) is not None:
+            return f"a rule denies {rule}, and this may run it: {why}"
     return None
 
 
@@ -208,26 +206,20 @@ def _covers(rule: CallRule, command: SimpleCommand) -> bool:
         return False
     if not rest:
         return True
-    return is_open and all(map(_is_argument, rest)) and _adds_nothing(words, [word.text for word in rest])
-
-
-def _adds_nothing(words: Sequence[str], rest: Sequence[str]) -> bool:
-    declared = find_declared([*words, *rest])
-    return declared is None or len(declared.words) > len(words) or declared.takes(rest)
+    if not is_open or not all(map(_is_argument, rest)):
+        return False
+    added = [word.text for word in rest]
+    declared = find_declared([*words, *added])
+    return declared is None or len(declared.words) > len(words) or declared.takes(added)
 
 
 def _is_argument(word: Word) -> bool:
     return not word.varies and (not word.wild or (word.wild[0] > 0 and word.text[0] not in "-+"))
 
 
-def _forbids(rule: CallRule, call: JudgedCall) -> bool:
-    denied = _denied(rule, call)
-    return denied is not None and denied.is_in(call.command or "", call.commands)
-
-
 def _denied(rule: CallRule, call: JudgedCall) -> Denied | None:
     """The command that a rule denies, if the call is one of bash."""
-    if rule.pattern is None or rule.tool != BASH or call.command is None:
+    if rule.verdict != "deny" or rule.pattern is None or rule.tool != BASH or call.command is None:
         return None
     words, is_open = _read_pattern(rule.pattern)
     return Denied(tuple(words), is_open)
@@ -236,20 +228,8 @@ def _denied(rule: CallRule, call: JudgedCall) -> Denied | None:
 @lru_cache(500)
 def _glob(pattern: str) -> re.Pattern[str]:
     """`*` and `?` stay within a name, `**` crosses directories."""
-    found = ""
-    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removeprefix("./")):
-        match piece:
-            case "**/":
-                found += "(?:[^/]+/)*"
-            case "**":
-                found += ".*"
-            case "*":
-                found += "[^/]*"
-            case "?":
-                found += "[^/]"
-            case _:
-                found += re.escape(piece)
-    return re.compile(found, re.S)
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removeprefix("./"))
+    return re.compile("".join([_GLOBS.get(piece) or re.escape(piece) for piece in pieces]), re.S)
 
 
 def _reads_bytes_as_text() -> bool:

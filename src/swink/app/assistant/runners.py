@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from msgspec import Struct
-
 from swink.app.assistant.commandlines import RUNS_OTHERS, WORKS_BY_FILE, is_interpreter, word_set
 from swink.tools.coding import expressions
 from swink.tools.coding.declared import find_declared
@@ -28,15 +26,9 @@ class Unknown(Exception):
     """What a command runs is not certain; the text says why."""
 
 
-class _Runner(Struct, frozen=True):
+def _runner(options: str = "", operands: int = 0) -> tuple[OptionTable, int]:
     """The options of a runner, and how many operands stand before the command it runs."""
-
-    options: OptionTable
-    operands: int = 0
-
-
-def _runner(options: str = "", operands: int = 0) -> _Runner:
-    return _Runner(declare_options(options), operands)
+    return declare_options(options), operands
 
 
 _RUNNERS = {
@@ -238,13 +230,14 @@ def _names_within(words: Sequence[str]) -> Iterator[str]:
                 yield piece[2:].casefold()
 
 
-def _run_by(name: str, runner: _Runner, words: Sequence[Word]) -> list[SimpleCommand]:
+def _run_by(name: str, runner: tuple[OptionTable, int], words: Sequence[Word]) -> list[SimpleCommand]:
     """The command that a runner runs."""
-    at = _count_options(runner.options, [word.text for word in words])
-    if at is None or any(word.wild or word.varies for word in words[: at + runner.operands]):
+    table, operands = runner
+    at = _count_options(table, [word.text for word in words])
+    if at is None or any(word.wild or word.varies for word in words[: at + operands]):
         raise Unknown(f"what {name} runs is not certain")
-    options = read_arguments(runner.options, [word.text for word in words[:at]])
-    inner = list(words[at + runner.operands :])
+    options = read_arguments(table, [word.text for word in words[:at]])
+    inner = list(words[at + operands :])
     if name == "xargs":
         marks = () if options is None else options.options.get("-I", ())
         inner = [_varying(word, marks) for word in inner] or [Word("echo")]

@@ -93,28 +93,25 @@ class SavedConversation:
 
     def _keep(self, records: Sequence[Record], durable: bool) -> SessionMeta:
         with self._lock:
-            return self._keep_alone(records, durable)
-
-    def _keep_alone(self, records: Sequence[Record], durable: bool) -> SessionMeta:
-        missing = [*self._waiting, *records]
-        try:
-            meta = self._write(missing, durable)
-        except SessionConflict:
-            raise
-        except (SessionError, OSError) as error:
-            if not self._waiting:
-                why = error.strerror if isinstance(error, OSError) and error.strerror else error
-                self._notices.append(f"this conversation is not being saved: {why}; it goes on unsaved")
-            self._waiting = missing
-            self._meta = grown(self._meta, records)
-            return self._meta
-        if self._waiting:
-            self._notices.append("this conversation is being saved again, nothing is missing")
-            self._waiting = []
-        self._known += missing
-        self._is_stored = True
-        self._sequence, self._meta = meta.sequence, meta
-        return meta
+            missing = [*self._waiting, *records]
+            try:
+                meta = self._write(missing, durable)
+            except SessionConflict:
+                raise
+            except (SessionError, OSError) as error:
+                if not self._waiting:
+                    why = error.strerror if isinstance(error, OSError) and error.strerror else error
+                    self._notices.append(f"this conversation is not being saved: {why}; it goes on unsaved")
+                self._waiting = missing
+                self._meta = grown(self._meta, records)
+                return self._meta
+            if self._waiting:
+                self._notices.append("this conversation is being saved again, nothing is missing")
+                self._waiting = []
+            self._known += missing
+            self._is_stored = True
+            self._sequence, self._meta = meta.sequence, meta
+            return meta
 
     def _write(self, records: Sequence[Record], durable: bool) -> SessionMeta:
         if not self._is_stored:
@@ -125,9 +122,8 @@ class SavedConversation:
         try:
             return self._backend.append(self._meta.id, self._sequence, records, durable=durable)
         except SessionConflict:
-            if any(
-                isinstance(record, CallStarted) and record.call_id in self._taken_up for record in records
-            ):
+            started = [record.call_id for record in records if isinstance(record, CallStarted)]
+            if any(id in self._taken_up for id in started):
                 raise
             return self._take_over(records, "was continued elsewhere", forked=True)
         except SessionNotFound:

@@ -24,16 +24,8 @@ MOST_FOLDERS = 16
 
 
 _HEAD = 1_024
-_LOADED = (
-    b"\x7fELF",
-    b"MZ",
-    b"PK",
-    b"\xfe\xed\xfa",
-    b"\xce\xfa\xed",
-    b"\xcf\xfa\xed",
-    b"\xca\xfe\xba",
-    b"\0asm",
-)
+_MACH_O = (b"\xfe\xed\xfa", b"\xce\xfa\xed", b"\xcf\xfa\xed", b"\xca\xfe\xba")
+_LOADED = (b"\x7fELF", b"MZ", b"PK", b"\0asm", *_MACH_O)
 """How programs, libraries and archives of them begin; compiled Python is told by its line break."""
 
 
@@ -94,28 +86,22 @@ def named_files(project: Path, fields: Any) -> Iterator[Path]:
 
 def _is_data(path: str) -> bool:
     """Whether no interpreter or loader runs a file, such as a database that the server itself writes."""
+    at_once = getattr(os, "O_NONBLOCK", 0)
     try:
-        with open(
-            path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-        ) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as file:
             head = file.read(_HEAD)
     except OSError:
         return False
-    return (
-        b"\0" in head
-        and not head.startswith(_LOADED)
-        and head[2:4] != b"\r\n"
-        and not os.access(path, os.X_OK)
-    )
+    is_loaded = head.startswith(_LOADED) or head[2:4] == b"\r\n"
+    return b"\0" in head and not is_loaded and not os.access(path, os.X_OK)
 
 
 def _bases(top: str, given: Mapping[str, Any], pieces: list[str]) -> set[str]:
     """The project, where the server starts, and the folders of the project that it names."""
     started = _paths(top, str(given.get("cwd") or "."))
     named = [path for piece in pieces for path in _paths(top, piece) if os.path.isdir(path)]
-    return {top, *filter(os.path.isdir, started)} | {
-        path for path in named if is_beneath(os.path.realpath(path), top)
-    }
+    within = [path for path in named if is_beneath(os.path.realpath(path), top)]
+    return {top, *filter(os.path.isdir, started), *within}
 
 
 def _pieces(given: Mapping[str, Any]) -> list[str]:

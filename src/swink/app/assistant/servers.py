@@ -8,7 +8,6 @@ that is the user's to decide.
 """
 
 import asyncio
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.app.assistant.brought import SERVERS as PROJECT_FILE
-from swink.app.assistant.brought import Brought, Programs
+from swink.app.assistant.brought import Brought, Programs, read_servers
 from swink.app.assistant.forms import FillIn
 from swink.app.assistant.serverprograms import expanded
 from swink.app.assistant.servertools import ServerTools
@@ -70,7 +69,7 @@ def find_servers(
     project = None if brought is None else brought.project
     if brought is not None and (data := brought.data(PROJECT_FILE)) is not None:
         try:
-            theirs = _project_servers(data)
+            theirs = {name: _without_approval(fields) for name, fields in read_servers(data).items()}
         except ValueError as error:
             notices.append(f"{brought.project / PROJECT_FILE} was not read: {error}")
     if not theirs and not users:
@@ -83,10 +82,8 @@ def find_servers(
             try:
                 whole = expanded(fields, missing)
                 if missing:
-                    wanted = missing[0]
-                    raise MisuseError(
-                        f"{wanted} is not set in the environment; ${{{wanted}:-}} is empty then"
-                    )
+                    hint = f"${{{missing[0]}:-}} is empty then"
+                    raise MisuseError(f"{missing[0]} is not set in the environment; {hint}")
                 server = servers_from({"mcpServers": {name: whole}})[0]
                 if isinstance(server, StdioServer):
                     server = _placed(server, project if source == PROJECT_FILE else None, project, directory)
@@ -110,10 +107,8 @@ def _placed(
     from swink.mcp.serverconfig import own_directory
 
     base = os.path.realpath(directory if owner is None else owner)
-    if owner is None and server.cwd is None:
-        cwd = own_directory(server.name)
-    else:
-        cwd = _joined(base, server.cwd or ".")
+    own = own_directory(server.name) if owner is None and server.cwd is None else None
+    cwd = own or _joined(base, server.cwd or ".")
     named = os.path.dirname(server.command) != ""
     command = _joined(cwd, server.command) if named else server.command
     if project is None:
@@ -165,15 +160,10 @@ class Servers:
         """Start what is new, stop what is gone or was changed; it does not wait until servers are ready."""
         wanted = {server.name: server for server in configured.servers}
         before, self._programs = self._programs, configured.programs
-        await self._stop(
-            [
-                name
-                for name, server in self._running.items()
-                if wanted.get(name) != server or before.get(name) != self._programs.get(name)
-            ]
-        )
-        for name in [name for name in self._states if name not in wanted]:
-            del self._states[name]
+        is_changed = {name: before.get(name) != self._programs.get(name) for name in self._running}
+        running = self._running.items()
+        await self._stop([name for name, server in running if wanted.get(name) != server or is_changed[name]])
+        self._states = {name: state for name, state in self._states.items() if name in wanted}
         for name, server in wanted.items():
             source = configured.sources.get(name, "")
             if server.disabled:
@@ -219,9 +209,8 @@ class Servers:
         programs = self._programs.get(name)
         check = None if programs is None else partial(_check, programs)
         try:
-            async with McpServers(
-                [server], on_elicit=on_elicit, on_login=on_login, before_start=check
-            ) as opened:
+            servers = McpServers([server], on_elicit=on_elicit, on_login=on_login, before_start=check)
+            async with servers as opened:
                 self._opened[name] = opened
                 notes = tuple(map(redact_text, opened.problems))
                 self._states[name] = replace(self._states[name], state="ready", notes=notes)
@@ -271,15 +260,8 @@ def _check(programs: Programs) -> None:
         )
 
 
-def _project_servers(data: bytes) -> Mapping[str, Any]:
-    match json.loads(data):
-        case {"mcpServers": dict()} as found:
-            servers = cast("dict[str, Any]", found["mcpServers"])
-        case _:
-            raise ValueError('it is not of the form {"mcpServers": {"name": {"command": "…"}}}')
-    return {
-        name: {key: value for key, value in cast("dict[str, Any]", fields).items() if key not in _USERS_ALONE}
-        if isinstance(fields, dict)
-        else fields
-        for name, fields in servers.items()
-    }
+def _without_approval(fields: Any) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    given = cast("dict[str, Any]", fields)
+    return {key: value for key, value in given.items() if key not in _USERS_ALONE}

@@ -71,12 +71,11 @@ class ServerTools:
                         f"the tool {origin[1]!r} of the MCP server {origin[0]!r} is named {names[origin]}: "
                         f"{plain} is another tool, or may become one; rename the server to change that"
                     )
-            self._named = {
-                origin: self._renamed(origin, tool, names[origin]) for origin, tool in listed.items()
-            }
-            owners = {tool.name: server for (server, _), tool in self._named.items()}
+            named = {origin: self._renamed(origin, tool, names[origin]) for origin, tool in listed.items()}
+            self._named = named
+            owners = {tool.name: server for (server, _), tool in named.items()}
             self.owners.update(owners)
-            for gone in [name for name in self.owners if name not in owners]:
+            for gone in self.owners.keys() - owners.keys():
                 del self.owners[gone]
         for origin, note in list(self._notes.items()):
             if told.get(origin) != note:

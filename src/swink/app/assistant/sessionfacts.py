@@ -69,16 +69,10 @@ def what_is_left(conversation: Conversation) -> Iterator[str]:
         (message for message in reversed(conversation.messages) if not _is_told_command(message)), None
     )
     if turn is not None:
+        waiting = "waits for your approval"
+        states = ((turn.results, "finished"), (turn.pending, waiting), (turn.started, "outcome unknown"))
         for call in turn.reply.tool_calls:
-            state = (
-                "finished"
-                if call.id in turn.results
-                else "waits for your approval"
-                if call.id in turn.pending
-                else "outcome unknown"
-                if call.id in turn.started
-                else "not started"
-            )
+            state = next((word for calls, word in states if call.id in calls), "not started")
             yield f"{format_call(call.name, call.arguments)}: {state}"
     elif isinstance(last, UserMessage):
         yield "the last prompt has no answer yet"

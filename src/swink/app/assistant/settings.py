@@ -100,7 +100,9 @@ def load_settings() -> UserSettings:
     for name, value in data.items():
         where = f"{path}, line {line_of(text, name)}"
         if name not in KNOWN:
-            problems.append(f"{where}: {_unknown(name)}")
+            near = get_close_matches(name, KNOWN, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(KNOWN)}"
+            problems.append(f"{where}: {name} means nothing; {hint}")
             continue
         try:
             if name == "approve" and isinstance(value, str):
@@ -164,12 +166,4 @@ def _with_line(text: str, name: str, written: str) -> str:
 
 
 def _toml(value: str | bool | int) -> str:
-    if isinstance(value, str):
-        return msgspec.json.encode(value).decode().replace("\x7f", "\\u007F")
-    return str(value).lower()
-
-
-def _unknown(name: str) -> str:
-    near = get_close_matches(name, KNOWN, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(KNOWN)}"
-    return f"{name} means nothing; {hint}"
+    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007F")

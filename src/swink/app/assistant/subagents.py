@@ -110,9 +110,8 @@ class SubAgents:
                 self._list(replace(self._listed[call_id], ended=time.time(), outcome=outcome, cost=cost))
 
         about = agent_tool(lambda: self._make(kind), kind, _DESCRIPTIONS[kind])
-        return Tool.raw(
-            kind, about.description, about.parameters_schema, execute, read_only=kind == "explore"
-        )
+        schema, is_reader = about.parameters_schema, kind == "explore"
+        return Tool.raw(kind, about.description, schema, execute, read_only=is_reader)
 
     def _list(self, sub_agent: SubAgent) -> None:
         self._listed[sub_agent.call_id] = sub_agent

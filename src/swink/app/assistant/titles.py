@@ -57,11 +57,8 @@ def find_sessions(store: SyncStore, text: str = "", directory: str | None = None
         hits = store.search(text.rstrip().rpartition(" ")[0], limit=_HITS)
     for hit in hits:
         snippets.setdefault(hit.session, hit.snippet)
-    return titled + [
-        FoundSession(meta, snippets[meta.id])
-        for meta in metas
-        if meta.id in snippets and meta.id not in named
-    ]
+    others = [meta for meta in metas if meta.id in snippets and meta.id not in named]
+    return titled + [FoundSession(meta, snippets[meta.id]) for meta in others]
 
 
 async def ask_title(model: ModelSpec, messages: Sequence[Message]) -> tuple[str, Cost | None]:

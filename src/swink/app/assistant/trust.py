@@ -137,9 +137,8 @@ def answer(trust: Trust, key: str) -> Trust:
 
     def decide(known: _Entry | None) -> _Entry:
         was_below = trust.standing == "changed" and known is not None and known.below
-        if not is_trusted:
-            return _Entry(False)
-        return _Entry(True, key == "a" or was_below, trust.brought.digests)
+        below = key == "a" or was_below
+        return _Entry(True, below, trust.brought.digests) if is_trusted else _Entry(False)
 
     _change(trust.project, decide)
     return decided(trust, is_trusted)
@@ -192,15 +191,13 @@ def _load() -> dict[str, _Entry]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TrustError(
-            f"{path} cannot be read ({error}), so no folder is trusted; correct it or delete it"
-        ) from error
+        what = f"{path} cannot be read ({error}), so no folder is trusted"
+        raise TrustError(f"{what}; correct it or delete it") from error
 
 
 def _entry_for(project: Path, entries: dict[str, _Entry]) -> _Entry | None:
     """The project's own entry, or what one above it says for projects below; that has allowed nothing yet."""
-    own = entries.get(str(project))
-    if own is not None:
+    if (own := entries.get(str(project))) is not None:
         return own
     for place in project.parents:
         entry = entries.get(str(place))

@@ -31,9 +31,8 @@ def load_hashes(vault: Vault, root: str) -> FileHashes:
             generation, lines = _decoder.decode(file.read())
     except (OSError, msgspec.MsgspecError):
         return FileHashes()
-    return FileHashes(
-        generation, files={os.fsdecode(path): (signature, hash) for path, signature, hash in lines}
-    )
+    files = {os.fsdecode(path): (signature, hash) for path, signature, hash in lines}
+    return FileHashes(generation, files=files)
 
 
 def save_hashes(vault: Vault, root: str, known: FileHashes) -> None:

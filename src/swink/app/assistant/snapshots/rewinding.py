@@ -51,7 +51,7 @@ def plan(vault: Vault, root: str, changes: Sequence[FilesChanged]) -> list[FileC
             for found in vault.compare(change.before, change.after):
                 touched.setdefault(found.path, []).append((found, change.certain))
     with vault.holding():
-        scan = DirectoryScan(root, FileHashes(), vault.put)
+        scan = DirectoryScan(root, FileHashes(), vault)
         scan.look(touched)
     present = scan.tree
     planned = [_planned(path, history, present.get(path)) for path, history in sorted(touched.items())]

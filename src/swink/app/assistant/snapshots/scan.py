@@ -6,7 +6,7 @@ A file is read again only if its size, times or number changed: an unchanged tre
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from msgspec import Struct
@@ -44,19 +44,21 @@ class TooMuch(Exception):
 
 
 class DirectoryScan:
-    """One look at a directory; `keep` takes the content of a file and returns its hash."""
+    """One look at a directory, after another snapshot of it if there is one; the vault keeps what is new."""
 
     def __init__(
         self,
         root: str,
         known: FileHashes,
-        keep: Callable[[bytes], str],
+        vault: Vault,
         limits: SnapshotLimits = SnapshotLimits(),
+        before: TreeSnapshot | None = None,
     ) -> None:
         self.root = root
         self._limits = limits
         self._known = known.files
-        self._keep = keep
+        self._vault = vault
+        self._before = before
         self.seen: dict[str, tuple[Signature, str]] = {}
         """The hashes of the files that were looked at."""
         self._new = 0
@@ -64,7 +66,7 @@ class DirectoryScan:
         self._until = time.monotonic() + MOST_SECONDS
         self.tree: dict[str, FileEntry] = {}
 
-    def walk(self, before: TreeSnapshot | None = None, rules: Callable[[str], bytes] | None = None) -> None:
+    def walk(self) -> None:
         """Everything in the directory, less what git ignores by the rules of the snapshot before.
 
         Raises `TooMuch`. A tool that changes .gitignore must not make files appear or vanish: what was
@@ -72,13 +74,13 @@ class DirectoryScan:
         """
         top = os.open(self.root, _DIRECTORY & ~getattr(os, "O_NOFOLLOW", 0))
         try:
-            self._below(top, "", _exclude(top), before, rules)
+            self._below(top, "", _exclude(top))
         finally:
             os.close(top)
-        if before is not None:
-            self.look([path for path in before.tree if path not in self.tree], before)
+        if self._before is not None:
+            self.look([path for path in self._before.tree if path not in self.tree])
 
-    def look(self, paths: Iterable[str], before: TreeSnapshot | None = None) -> None:
+    def look(self, paths: Iterable[str]) -> None:
         """What is at these paths, and the directories that they are in."""
         for path in paths:
             parent, _, name = path.rpartition("/")
@@ -86,29 +88,18 @@ class DirectoryScan:
             if directory is None:
                 continue
             try:
-                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
-                self._add(directory, path, name, found, before)
+                self._add(directory, path, os.stat(name, dir_fd=directory, follow_symlinks=False))
             except OSError:
                 continue
             finally:
                 os.close(directory)
-            self._add_parents(parent)
+            while parent and parent not in self.tree:
+                with suppress(OSError):
+                    mode = os.lstat(os.path.join(self.root, parent)).st_mode
+                    self.tree[parent] = FileEntry("directory", stat.S_IMODE(mode))
+                parent = parent.rpartition("/")[0]
 
-    def _add_parents(self, path: str) -> None:
-        while path and path not in self.tree:
-            with suppress(OSError):
-                mode = os.lstat(os.path.join(self.root, path)).st_mode
-                self.tree[path] = FileEntry("directory", stat.S_IMODE(mode))
-            path = path.rpartition("/")[0]
-
-    def _below(
-        self,
-        directory: int,
-        prefix: str,
-        rules: Rules,
-        before: TreeSnapshot | None,
-        read: Callable[[str], bytes] | None,
-    ) -> None:
+    def _below(self, directory: int, prefix: str, rules: Rules) -> None:
         try:
             with os.scandir(directory) as entries:
                 found = {entry.name: entry for entry in entries}
@@ -116,9 +107,8 @@ class DirectoryScan:
             return
         if time.monotonic() > self._until or len(self.tree) + len(found) > self._limits.files:
             raise TooMuch
-        ignoring = prefix + ".gitignore"
-        if before is not None and read is not None and (not prefix or prefix[:-1] in before.tree):
-            lines = read(ignoring)
+        if self._before is not None and (not prefix or prefix[:-1] in self._before.tree):
+            lines = self._content_before(self._before, prefix + ".gitignore")
         else:
             lines = _read(directory, ".gitignore") if ".gitignore" in found else b""
         if lines:
@@ -135,39 +125,35 @@ class DirectoryScan:
                 continue
             if (in_place or not is_unsuspicious(name)) and not is_directory and suspect(path) == "sure":
                 continue
-            self._add(directory, path, name, status, before)
+            self._add(directory, path, status)
             if is_directory and prefix.count("/") < _DEEPEST:
                 try:
                     inside = os.open(name, _DIRECTORY, dir_fd=directory)
                 except OSError:
                     continue
                 try:
-                    self._below(inside, path + "/", rules, before, read)
+                    self._below(inside, path + "/", rules)
                 finally:
                     os.close(inside)
 
-    def _add(
-        self, directory: int, path: str, name: str, found: os.stat_result, before: TreeSnapshot | None
-    ) -> None:
+    def _content_before(self, before: TreeSnapshot, path: str) -> bytes:
+        entry = before.tree.get(path)
+        with suppress(Damaged):
+            return self._vault.get(entry.content) if entry is not None and entry.kind == "file" else b""
+        return b""
+
+    def _add(self, directory: int, path: str, found: os.stat_result) -> None:
         mode = stat.S_IMODE(found.st_mode)
         if stat.S_ISREG(found.st_mode):
-            self.tree[path] = self._file(directory, path, name, found, mode, before)
+            self.tree[path] = self._file(directory, path, found, mode)
         elif stat.S_ISDIR(found.st_mode):
             self.tree[path] = FileEntry("directory", mode)
         elif stat.S_ISLNK(found.st_mode):
             with suppress(OSError):
-                target = os.readlink(name, dir_fd=directory)
+                target = os.readlink(path.rpartition("/")[2], dir_fd=directory)
                 self.tree[path] = FileEntry("link", 0, os.fsencode(target).decode("latin-1"))
 
-    def _file(
-        self,
-        directory: int,
-        path: str,
-        name: str,
-        found: os.stat_result,
-        mode: int,
-        before: TreeSnapshot | None,
-    ) -> FileEntry:
+    def _file(self, directory: int, path: str, found: os.stat_result, mode: int) -> FileEntry:
         signature = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
         known = self._known.get(path)
         if known is not None and known[0] == signature:
@@ -176,16 +162,16 @@ class DirectoryScan:
         unsaved = FileEntry("unsaved", mode, f"{found.st_size} {found.st_mtime_ns}")
         if found.st_size > self._limits.largest or self._new + found.st_size > self._limits.new:
             return unsaved
-        if before is not None and before.tree.get(path) == unsaved:
+        if self._before is not None and self._before.tree.get(path) == unsaved:
             return unsaved  # it would look as if it had changed
         try:
-            with open(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+            with open(os.open(path.rpartition("/")[2], _FILE, dir_fd=directory), "rb") as file:
                 data = file.read(self._limits.largest + 1)
         except OSError:
             return unsaved
         if len(data) > self._limits.largest:
             return unsaved
-        hash = self._keep(data)
+        hash = self._vault.put(data)
         self._new += len(data)
         if self._started - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
             self.seen[path] = signature, hash
@@ -210,35 +196,23 @@ def take_snapshot(
         if known.generation != vault.generation:
             known.files.clear()
             known.generation, known.last = vault.generation, None
-        scan = DirectoryScan(root, known, vault.put, limits)
+        scan = DirectoryScan(root, known, vault, limits, before)
         complete = whole if before is None else before.complete
+        is_walked = False
         if complete:
-            try:
-                scan.walk(before, None if before is None else _rules_of(vault, before))
-            except TooMuch:
-                complete = before is not None
-                scan = DirectoryScan(root, known, vault.put, limits)
-                scan.look(() if before is None else before.tree, before)
-        else:
-            scan.look(() if before is None else before.tree, before)
-        scan.look([path for path in named if path not in scan.tree], before)
+            with suppress(TooMuch):
+                scan.walk()
+                is_walked = True
+        if not is_walked:
+            complete = complete and before is not None
+            scan = DirectoryScan(root, known, vault, limits, before)
+            scan.look(() if before is None else before.tree)
+        scan.look([path for path in named if path not in scan.tree])
         known.files.update(scan.seen)
         last = known.last
         if last is None or last.complete != complete or last.tree != scan.tree:
             known.last = last = vault.save(scan.tree, complete=complete)
         return last
-
-
-def _rules_of(vault: Vault, before: TreeSnapshot) -> Callable[[str], bytes]:
-    def read(path: str) -> bytes:
-        entry = before.tree.get(path)
-        if entry is None or entry.kind != "file":
-            return b""
-        with suppress(Damaged):
-            return vault.get(entry.content)
-        return b""
-
-    return read
 
 
 def _exclude(top: int) -> Rules:

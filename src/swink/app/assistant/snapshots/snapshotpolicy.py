@@ -31,6 +31,8 @@ from swink.stream import ToolSpec
 from swink.system.aio import call_to_end, resolve
 from swink.system.threads import Serial, in_thread, start_thread
 
+Changes = Sequence[FilesChanged]
+Undoing = Literal["rewound", "redone"]
 _PATHS = ("path", "file_path")
 """Arguments by which tools name a file that they write."""
 _AT_ONCE = 1.0
@@ -228,15 +230,9 @@ class Snapshots(Policy):
         if self._known is None:
             self._known = load_hashes(self._vault, self.root)
         count = len(self._known.files)
-        snapshot = take_snapshot(
-            self._vault,
-            self.root,
-            self._known,
-            before,
-            self._named,
-            whole=self._is_whole,
-            limits=self._limits,
-        )
+        whole, limits = self._is_whole, self._limits
+        given = self._vault, self.root, self._known, before, self._named
+        snapshot = take_snapshot(*given, whole=whole, limits=limits)
         if len(self._known.files) != count or before is None:
             save_hashes(self._vault, self.root, self._known)
         if self._vault.is_pruning_due():
@@ -260,39 +256,26 @@ class Snapshots(Policy):
             if self._vault.is_pruning_due():
                 self._vault.prune()
 
-    def _plan(self, changes: Sequence[FilesChanged]) -> list[FileChange]:
+    def _plan(self, changes: Changes) -> list[FileChange]:
         try:
             return plan(self._vault, self.root, changes)
         except Damaged as error:
-            raise SessionError(
-                f"the files cannot be restored: a snapshot is not kept any more ({error})"
-            ) from error
+            why = f"a snapshot is not kept any more ({error})"
+            raise SessionError(f"the files cannot be restored: {why}") from error
 
-    async def _undo(
-        self,
-        changes: Sequence[FilesChanged],
-        reason: Literal["rewound", "redone"],
-        confirmed: Collection[str],
-    ) -> Restored:
+    async def _undo(self, changes: Changes, reason: Undoing, confirmed: Collection[str]) -> Restored:
         saved = self.saved
         if saved is None:
             raise SessionError("there are no snapshots: this conversation is not saved")
         return await call_to_end(self._serial, self._undo_now, saved, changes, reason, frozenset(confirmed))
 
     def _undo_now(
-        self,
-        saved: SavedConversation,
-        changes: Sequence[FilesChanged],
-        reason: Literal["rewound", "redone"],
-        confirmed: Collection[str],
+        self, saved: SavedConversation, changes: Changes, reason: Undoing, confirmed: Collection[str]
     ) -> Restored:
         """Plan again first: what a person changed since they saw the preview is left."""
         planned = self._plan(changes)
-        chosen = [
-            change
-            for change in planned
-            if change.possible and (not change.conflict or change.path in confirmed)
-        ]
+        possible = [change for change in planned if change.possible]
+        chosen = [change for change in possible if not change.conflict or change.path in confirmed]
         left = tuple([change for change in planned if change not in chosen])
         if not chosen:
             return Restored((), left, {})

@@ -102,10 +102,10 @@ class Vault:
         top = self._save_directory("", inside)
         id = self.put(_encode((top, complete)))
         path = os.path.join(self.folder, "snapshots", id)
-        with suppress(FileNotFoundError):
+        try:
             os.utime(path)
-            return TreeSnapshot(id, tree, complete)
-        self.write(path, b"")
+        except FileNotFoundError:
+            self.write(path, b"")
         return TreeSnapshot(id, tree, complete)
 
     def load(self, id: str) -> TreeSnapshot:
@@ -143,11 +143,13 @@ class Vault:
         """Remove old snapshots and what only they need; returns how many objects went. Hold the lock."""
         now = time.time() if now is None else now
         folder = os.path.join(self.folder, "snapshots")
-        ids = self._times("snapshots")
-        for used, name in self._times("known"):
-            if now - used > kept:
-                os.unlink(os.path.join(self.folder, "known", name))
-        sizes = dict(self._sizes())
+        ids = [(entry.stat().st_mtime, entry.name) for entry in self._entries("snapshots")]
+        for entry in list(self._entries("known")):
+            if now - entry.stat().st_mtime > kept:
+                os.unlink(entry.path)
+        sizes: dict[str, int] = {}
+        for start in [entry.name for entry in self._entries("objects")]:
+            sizes |= {start + entry.name: entry.stat().st_size for entry in self._entries("objects", start)}
         needed: set[str] = set()
         room = most
         for used, id in sorted(ids, reverse=True):
@@ -168,16 +170,14 @@ class Vault:
         """Whether the last pruning was some time ago."""
         return time.time() - self.generation / 1e9 > EVERY
 
-    def _times(self, folder: str) -> list[tuple[float, str]]:
-        """The files of a folder and when they were last written; what was left half written goes."""
-        found: list[tuple[float, str]] = []
-        with suppress(FileNotFoundError), os.scandir(os.path.join(self.folder, folder)) as entries:
+    def _entries(self, *folder: str) -> Iterator[os.DirEntry[str]]:
+        """What is in a folder; what a process that was killed left half written goes at once."""
+        with suppress(FileNotFoundError), os.scandir(os.path.join(self.folder, *folder)) as entries:
             for entry in entries:
                 if entry.name.startswith("."):
                     os.unlink(entry.path)
                 else:
-                    found.append((entry.stat().st_mtime, entry.name))
-        return found
+                    yield entry
 
     def _save_directory(self, path: str, inside: Mapping[str, _Directory]) -> str:
         names: _Directory = []
@@ -218,17 +218,6 @@ class Vault:
             return decoder.decode(self.get(hash))
         except msgspec.MsgspecError as error:
             raise Damaged(f"{hash} is of another kind") from error
-
-    def _sizes(self) -> Iterator[tuple[str, int]]:
-        """All objects and their sizes; what a process that was killed left half written goes at once."""
-        with os.scandir(os.path.join(self.folder, "objects")) as folders:
-            for folder in folders:
-                with os.scandir(folder.path) as files:
-                    for file in files:
-                        if file.name.startswith("."):
-                            os.unlink(file.path)
-                        else:
-                            yield folder.name + file.name, file.stat().st_size
 
     def _path(self, hash: str) -> str:
         return os.path.join(self.folder, "objects", hash[:2], hash[2:])
