@@ -58,7 +58,10 @@ class Replay:
         self._stream: Any = None
 
     def __enter__(self) -> "Replay":
-        block = self._recording()
+        from swink.eval.cassettes import recording
+
+        mode = "record" if self._record else "replay"
+        block = recording(self._path, mode, again=False, how=self._how)
         block.__enter__()
         self._blocks.append(block)
         return self
@@ -76,11 +79,6 @@ class Replay:
         failure = AssertionError("the test failed")
         with suppress(AssertionError):
             self._stack.__exit__(*((AssertionError, failure, None) if failed else (None, None, None)))
-
-    def _recording(self) -> AbstractContextManager[None]:
-        from swink.eval.cassettes import recording
-
-        return recording(self._path, "record" if self._record else "replay", again=False, how=self._how)
 
     def _own_stream(self) -> Any:
         from swink.eval.cassettes import missing_cassette, replacement_of
@@ -189,11 +187,8 @@ class EvalFile(pytest.File):
         from swink.stream.wrappers import recorded, through
 
         shared = self.suite.cassette
-        path = (
-            Path(shared)
-            if shared is not None
-            else _path_of(self.path, f"{self.path.name.split('.')[0]}-{case.id}")
-        )
+        own = _path_of(self.path, f"{self.path.name.split('.')[0]}-{case.id}")
+        path = own if shared is None else Path(shared)
         if not self.config.getoption("swink_record", False):
             return recording(path, "replay", how=how) if path.is_file() else through(_offline(path, how))
         if shared is None:

@@ -73,28 +73,21 @@ class Authorisation:
 
     async def send(self, request: Any, deliver: Deliver) -> Any:
         """The response to a request, signed; one that says why if the server still refuses it."""
-        login = await self._ready(request)
-        for _ in range(_TIMES):
-            response = await self._deliver(request, login, deliver)
+        login, times = await self._ready(request), 0
+        while True:
+            if login.tokens is not None:
+                request.headers["Authorization"] = f"Bearer {login.tokens['access_token']}"
+            response = await deliver(request)
             if not _is_refused(response):
                 return response
             await response.aclose()
             try:
-                login = await self._login_again(login, request, response)
+                if times == _TIMES:
+                    raise LoginFailed("refuses what it has just been given a login for")
+                login, times = await self._login_again(login, request, response), times + 1
             except LoginFailed as error:
                 self.failure = str(error)
                 return self._sdk.oauth.refusal(request, response.status_code, self.failure)
-        response = await self._deliver(request, login, deliver)
-        if _is_refused(response):
-            await response.aclose()
-            self.failure = "refuses what it has just been given a login for"
-            return self._sdk.oauth.refusal(request, response.status_code, self.failure)
-        return response
-
-    async def _deliver(self, request: Any, login: Login, deliver: Deliver) -> Any:
-        if login.tokens is not None:
-            request.headers["Authorization"] = f"Bearer {login.tokens['access_token']}"
-        return await deliver(request)
 
     async def name_status(self, request: Any, response: Any) -> Any:
         """The response; of an error without an explanation the SDK would not tell which it is."""
@@ -214,15 +207,13 @@ class Authorisation:
             await self._keep(self._sdk.oauth.login_of(provider))
 
     async def _show(self, url: str) -> None:
-        assert self._on_login is not None
-        try:
-            if is_async(self._on_login):
-                await resolve(self._on_login(self._server.name, url))
-            else:  # to start a browser takes its time
-                await resolve(await in_thread(self._on_login, self._server.name, url))
+        on_login, name = self._on_login, self._server.name
+        assert on_login is not None
+        try:  # in a thread if it may block: to start a browser takes its time
+            await resolve(on_login(name, url) if is_async(on_login) else await in_thread(on_login, name, url))
         except Exception as error:
             # It is the application's code, and its bug is its own to see.
-            log.error("on_login failed for MCP server %r\n%s", self._server.name, describe_traceback(error))
+            log.error("on_login failed for MCP server %r\n%s", name, describe_traceback(error))
             raise LoginFailed(f"needs a login, and on_login failed: {type(error).__name__}") from None
 
     def _describe(self, error: BaseException, provider: Any) -> str:
@@ -304,9 +295,8 @@ class Authorisation:
         host = parts.hostname or ""
         near = is_loopback(ours) and is_loopback(host)
         if parts.scheme != "https" and not (parts.scheme == "http" and near):
-            raise LoginFailed(
-                f"cannot be logged in to: it names {parts.scheme}://{host}, and a login needs https"
-            )
+            place = f"{parts.scheme}://{host}"
+            raise LoginFailed(f"cannot be logged in to: it names {place}, and a login needs https")
         if is_private(host) and not is_private(ours):
             raise LoginFailed(f"cannot be logged in to: it names {host}, which is not on the internet")
 
@@ -315,9 +305,8 @@ class Authorisation:
         try:
             await self._logins.write(login)
         except AgentError as error:
-            log.warning(
-                "the login at MCP server %r is good for now, and not kept: %s", self._server.name, error
-            )
+            name = self._server.name
+            log.warning("the login at MCP server %r is good for now, and not kept: %s", name, error)
 
 
 class AuthorisedClient:

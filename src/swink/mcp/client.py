@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from swink.errors import InvalidInput, InvalidTool, MisuseError
@@ -47,9 +46,8 @@ class McpServers:
         self._before_start = before_start
         self.servers = tuple(servers)
         if not all(isinstance(server, Server) for server in self.servers):
-            raise InvalidInput(
-                "McpServers takes a list of servers; servers_from(config) makes it from a dict"
-            )
+            remedy = "servers_from(config) makes it from a dict"
+            raise InvalidInput(f"McpServers takes a list of servers; {remedy}")
         names = [server.name for server in self.servers]
         if len(set(names)) != len(names) or not all(names):
             raise MisuseError(f"MCP servers need different names, not {names}")
@@ -84,9 +82,7 @@ class McpServers:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
     @property
@@ -115,17 +111,15 @@ class McpServers:
         await wait_through_cancel(asyncio.gather(*(connection.close() for connection in connections)))
 
     async def _collect(self) -> None:
-        opened = await asyncio.gather(
-            *(connection.connected() for connection in self._connections), return_exceptions=True
-        )
+        opening = [connection.connected() for connection in self._connections]
+        opened = await asyncio.gather(*opening, return_exceptions=True)
         enabled = [connection.server.name for connection in self._connections]
         problems: list[str] = []
         found: list[tuple[ServerConnection, Any]] = []
         for connection, session in zip(self._connections, opened, strict=True):
             if not isinstance(session, BaseException):
-                found.extend(
-                    (connection, tool) for tool in session.tools if connection.server.offers(tool.name)
-                )
+                offered = [tool for tool in session.tools if connection.server.offers(tool.name)]
+                found += [(connection, tool) for tool in offered]
             elif isinstance(session, McpError) and not connection.server.required:
                 problems.append(str(session))
             else:

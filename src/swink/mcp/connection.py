@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from types import TracebackType
 from typing import Any
 
 from swink.mcp.authorisation import Authorisation, AuthorisedClient, OnLogin
@@ -76,13 +75,10 @@ class ServerConnection:
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
         if self._session is None or self._session.lost:
-            self._session = McpSession(
-                self.server, self._sdk, self._limits, self._asker, self._login, self._before_start
-            )
-            self._sessions = [
-                *(session for session in self._sessions if not session.task.done()),
-                self._session,
-            ]
+            asking = self._asker, self._login, self._before_start
+            self._session = McpSession(self.server, self._sdk, self._limits, *asking)
+            self._sessions = [session for session in self._sessions if not session.task.done()]
+            self._sessions.append(self._session)
         session = self._session
         await asyncio.shield(session.opened)
         return session
@@ -135,9 +131,8 @@ class ServerConnection:
                         raise
                     raise ToolError(await self._open_first(tool, wanted)) from error
         except TimeoutError as error:
-            raise ToolError(
-                f"error: {tool!r} on {self.server.name!r} timed out after {self.server.timeout:g} s"
-            ) from error
+            late = f"timed out after {self.server.timeout:g} s"
+            raise ToolError(f"error: {tool!r} on {self.server.name!r} {late}") from error
         except self._sdk.failures as error:
             raise self._failure(tool, session, first_error(error)) from error
 
@@ -156,9 +151,8 @@ class ServerConnection:
             session.stop()
         # Unlike gather, wait retrieves no exceptions, so asyncio logs an unexpected one.
         if self._sessions:
-            await wait_through_cancel(
-                asyncio.ensure_future(asyncio.wait([session.task for session in self._sessions]))
-            )
+            ending = asyncio.wait([session.task for session in self._sessions])
+            await wait_through_cancel(asyncio.ensure_future(ending))
 
     def _failure(self, tool: str, session: "McpSession", error: BaseException) -> ToolError:
         text = self._describe(error)
@@ -249,10 +243,8 @@ class McpSession:
             self._report(error)
 
     def _may_be_old(self, error: BaseException | None) -> bool:
-        code = getattr(error, "code", None)
-        return (
-            not self._closing and not self.opened.done() and code in (self._sdk.CLOSED, self._sdk.TIMED_OUT)
-        )
+        is_hint = getattr(error, "code", None) in (self._sdk.CLOSED, self._sdk.TIMED_OUT)
+        return is_hint and not self._closing and not self.opened.done()
 
     async def _try_to_hold(self, mode: str) -> BaseException | None:
         try:
@@ -268,11 +260,9 @@ class McpSession:
             async with self._limits.of(self._server.connect_timeout):
                 transport = _watched(await self._transport(stack), self._ended, self._sdk)
                 us = self._sdk.Implementation(name="swink", version="1")
-                self.client = await stack.enter_async_context(
-                    self._sdk.Client(
-                        transport, mode=mode, cache=None, client_info=us, elicitation_callback=self._asker
-                    )
-                )
+                asking = {"client_info": us, "elicitation_callback": self._asker}
+                client = self._sdk.Client(transport, mode=mode, cache=None, **asking)
+                self.client = await stack.enter_async_context(client)
                 await self.refresh()
             if self._stderr is not None:
                 self._stderr.close()
@@ -283,9 +273,8 @@ class McpSession:
         server, sdk = self._server, self._sdk
         if isinstance(server, HttpServer):
             # Calls have the server's `timeout`; the HTTP client must not cut off a slow tool before that.
-            http = await stack.enter_async_context(
-                sdk.http(server.connect_timeout, None, dict(server.headers))
-            )
+            opening = sdk.http(server.connect_timeout, None, dict(server.headers))
+            http = await stack.enter_async_context(opening)
             client = http if self._login is None else AuthorisedClient(http, self._login)
             return sdk.http_client(server.url, http_client=client, max_sse_event_size=_MOST_BYTES)
         if self._before_start is not None:
@@ -295,31 +284,21 @@ class McpSession:
         return sdk.stdio_client(_parameters(server, sdk), errlog=self._stderr.file)
 
     def _report(self, error: BaseException | None) -> None:
-        name = self._server.name
+        name, secrets = self._server.name, self._server.secrets
         if self.opened.done():
             if error is not None:
-                log.warning(
-                    "the connection to MCP server %r ended: %s",
-                    name,
-                    redact_text(str(error), *self._server.secrets),
-                )
+                text = redact_text(str(error), *secrets)
+                log.warning("the connection to MCP server %r ended: %s", name, text)
             return
-        said = self._stderr.last_lines if self._stderr is not None else ""
+        what = str(error) or type(error).__name__
+        if isinstance(error, TimeoutError):
+            what = f"no answer within {self._server.connect_timeout:g} s"
+        text = f"cannot be reached: {redact_text(what, *secrets)}"
         if self._login is not None and self._login.failure:
-            text = redact_text(self._login.failure, *self._server.secrets)
-            self.opened.set_exception(McpError(f"MCP server {name!r} {text}"))
-            return
-        what = (
-            f"no answer within {self._server.connect_timeout:g} s"
-            if isinstance(error, TimeoutError)
-            else str(error) or type(error).__name__
-        )
-        text = redact_text(what, *self._server.secrets)
-        self.opened.set_exception(
-            McpError(
-                f"MCP server {name!r} cannot be reached: {text}" + (f"; it said:\n{said}" if said else "")
-            )
-        )
+            text = redact_text(self._login.failure, *secrets)
+        if self._stderr is not None and (said := self._stderr.last_lines):
+            text += f"; it said:\n{said}"
+        self.opened.set_exception(McpError(f"MCP server {name!r} {text}"))
 
 
 @asynccontextmanager
@@ -362,10 +341,8 @@ class _WatchedStream:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Any:
-        return await self._stream.__aexit__(kind, error, trace)
+    async def __aexit__(self, *failure: Any) -> Any:
+        return await self._stream.__aexit__(*failure)
 
 
 def _parameters(server: StdioServer, sdk: Sdk) -> Any:

@@ -29,12 +29,7 @@ _YES, _NO = ("yes", "y", "true", "on", "1"), ("no", "n", "false", "off", "0")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 Kind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
-_KINDS: Mapping[Any, Kind] = {
-    "string": "text",
-    "number": "number",
-    "integer": "integer",
-    "boolean": "boolean",
-}
+_KINDS: dict[Any, Kind] = {"string": "text", "number": "number", "integer": "integer", "boolean": "boolean"}
 
 
 class ElicitField(Struct, frozen=True):
@@ -216,16 +211,8 @@ def _read_field(name: str, schema: Any, required: bool) -> ElicitField:
             kind = "choice"
     if kind is None or (kind == "choices" and choices is None):
         raise InvalidInput(f"the field {name!r} is neither text, number, yes or no, nor a choice")
-    found = ElicitField(
-        name,
-        kind,
-        shown(spec.get("title", "")),
-        shown(spec.get("description", "")),
-        required,
-        None,
-        choices or {},
-        _read_limits(spec),
-    )
+    about = shown(spec.get("title", "")), shown(spec.get("description", ""))
+    found = ElicitField(name, kind, *about, required, None, choices or {}, _read_limits(spec))
     try:
         found.check(spec.get("default"))
     except InvalidInput:
@@ -240,17 +227,11 @@ def _read_choices(spec: Mapping[str, Any]) -> dict[str, str] | None:
         case {"enum": [*values]}:
             names: Any = spec.get("enumNames")
             labels = cast("list[Any]", names) if isinstance(names, list) else []
-            pairs = [
-                (value, labels[number] if number < len(labels) else value)
-                for number, value in enumerate(values)
-            ]
+            pairs = list(zip(values, [*labels[: len(values)], *values[len(labels) :]], strict=True))
         case {"oneOf": [*options]} | {"anyOf": [*options]}:
             named = [cast("Mapping[str, Any]", option) for option in options if isinstance(option, Mapping)]
-            pairs = [
-                (option["const"], option.get("title", option["const"]))
-                for option in named
-                if "const" in option
-            ]
+            known = [option for option in named if "const" in option]
+            pairs = [(option["const"], option.get("title", option["const"])) for option in known]
         case _:
             return None
     if len(pairs) > _MOST_CHOICES or not all(isinstance(value, str) for value, _ in pairs) or not pairs:
@@ -260,13 +241,8 @@ def _read_choices(spec: Mapping[str, Any]) -> dict[str, str] | None:
 
 def _read_limits(spec: Mapping[str, Any]) -> dict[str, Any]:
     numbers = ("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems")
-    limits: dict[str, Any] = {
-        name: spec[name]
-        for name in numbers
-        if isinstance(spec.get(name), int | float)
-        and not isinstance(spec[name], bool)
-        and abs(spec[name]) <= _LARGEST
-    }
+    given: dict[str, Any] = {name: spec[name] for name in numbers if type(spec.get(name)) in (int, float)}
+    limits = {name: value for name, value in given.items() if abs(value) <= _LARGEST}
     return {**limits, "format": spec["format"]} if isinstance(spec.get("format"), str) else limits
 
 

@@ -38,7 +38,10 @@ class ElicitCallback:
     async def __call__(self, context: Any, params: Any) -> Any:
         """The SDK's callback: the person's answer as a result of the protocol."""
         try:
-            asked = self._read(params)
+            if params.mode == "url":
+                asked = read_url(self._server, params.message, params.url)
+            else:
+                asked = read_form(self._server, params.message, params.requested_schema)
         except InvalidInput as error:
             return self._sdk.invalid(str(error))
         return await self._put(asked)
@@ -68,10 +71,9 @@ class ElicitCallback:
     async def _ask(self, asked: Elicitation) -> Mapping[str, Any] | bool | None:
         async with self._alone:
             try:
-                if is_async(self._on_elicit):
-                    return await resolve(self._on_elicit(asked))
+                ask = self._on_elicit
                 # The user may be typing the answer at a prompt: not on the event loop.
-                return await resolve(await in_thread(self._on_elicit, asked))
+                return await resolve(ask(asked) if is_async(ask) else await in_thread(ask, asked))
             except Exception as error:
                 # It is the application's code: log its bug, and treat the question as unanswered.
                 log.error("asking for MCP server %r failed\n%s", self._server, describe_traceback(error))
@@ -87,8 +89,3 @@ class ElicitCallback:
         except InvalidInput as error:
             log.warning("the answer for MCP server %r is none it takes: %s", self._server, error)
             return self._sdk.elicited("cancel")
-
-    def _read(self, params: Any) -> Elicitation:
-        if params.mode == "url":
-            return read_url(self._server, params.message, params.url)
-        return read_form(self._server, params.message, params.requested_schema)

@@ -95,9 +95,8 @@ class OAuth:
         """A response whose body has been read."""
         gone = ("content-encoding", "content-length", "transfer-encoding")
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in gone]
-        whole = self._httpx.Response(
-            response.status_code, headers=headers, content=body, request=response.request
-        )
+        status, request = response.status_code, response.request
+        whole = self._httpx.Response(status, headers=headers, content=body, request=request)
         whole.next_request = response.next_request
         return whole
 

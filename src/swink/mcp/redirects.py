@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from types import TracebackType
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
@@ -53,17 +52,14 @@ class Listener:
         self._visits: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "Listener":
+        place = "127.0.0.1", self._wanted
         try:
-            self._server = await asyncio.start_server(
-                self._visited, "127.0.0.1", self._wanted, limit=_MOST_BYTES
-            )
+            self._server = await asyncio.start_server(self._visited, *place, limit=_MOST_BYTES)
         except OSError as error:
             raise LoginFailed(f"port {self._wanted} is taken ({error.strerror})") from error
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         assert self._server is not None
         self._server.close()
         if self._visits and self._found.done():
@@ -122,7 +118,8 @@ class Listener:
         parts = urlsplit(words[1] if len(words) == 3 and words[0] == "GET" else "")
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         state = query.get("state", "")
-        if parts.path != _PATH or not self._state or not _same(state, self._state):
+        is_ours = secrets.compare_digest(state.encode(), self._state.encode())
+        if parts.path != _PATH or not self._state or not is_ours:
             return "404 Not Found", "There is nothing here."
         if self._found.done():
             return "200 OK", "This login has ended. You may close this window."
@@ -132,7 +129,3 @@ class Listener:
             return "200 OK", "The login was refused. You may close this window."
         self._found.set_result(Redirect(code, state, query.get("iss")))
         return "200 OK", "You are logged in. You may close this window and go back to swink."
-
-
-def _same(one: str, other: str) -> bool:
-    return secrets.compare_digest(one.encode(), other.encode())

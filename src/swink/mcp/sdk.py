@@ -40,18 +40,9 @@ class Sdk:
         self.CLOSED: int = types.CONNECTION_CLOSED
         self.TIMED_OUT: int = types.REQUEST_TIMEOUT
         # What the SDK, its transports and the operating system raise; pydantic's errors are ValueErrors.
-        self.failures: tuple[type[BaseException], ...] = (
-            mcp.MCPError,
-            OSError,
-            ValueError,
-            RuntimeError,
-            self.httpx.HTTPError,
-            anyio.ClosedResourceError,
-            anyio.BrokenResourceError,
-            anyio.EndOfStream,
-            ExceptionGroup,
-            *self.oauth.failures,
-        )
+        ours = (OSError, ValueError, RuntimeError, ExceptionGroup, *self.oauth.failures)
+        lost = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
+        self.failures: tuple[type[BaseException], ...] = (mcp.MCPError, self.httpx.HTTPError, *lost, *ours)
 
     def http(self, connect_timeout: float, read_timeout: float | None, headers: dict[str, str]) -> Any:
         limits = self.httpx.Timeout(connect_timeout, read=read_timeout)
@@ -104,9 +95,8 @@ async def load_sdk() -> Sdk:
     try:
         return await in_thread(_sdk)
     except ImportError as error:
-        raise McpError(
-            f"MCP servers need the SDK ({error}); install it with: {install_command('mcp')}"
-        ) from error
+        how = f"install it with: {install_command('mcp')}"
+        raise McpError(f"MCP servers need the SDK ({error}); {how}") from error
 
 
 def first_error(error: BaseException) -> BaseException:

@@ -135,9 +135,8 @@ def servers_from(config: Mapping[str, Any]) -> list[Server]:
     """Servers from the usual JSON, `{"mcpServers": {name: {"command": …}}}`; our own fields work too."""
     listed = config.get("mcpServers", config) if isinstance(config, Mapping) else None
     if not isinstance(listed, Mapping):
-        raise InvalidInput(
-            'servers_from() takes a dict such as {"mcpServers": {"files": {"command": "npx"}}}'
-        )
+        example = '{"mcpServers": {"files": {"command": "npx"}}}'
+        raise InvalidInput(f"servers_from() takes a dict such as {example}")
     servers: list[Server] = []
     for name, item in cast("Mapping[str, Any]", listed).items():
         match item:
@@ -150,11 +149,8 @@ def servers_from(config: Mapping[str, Any]) -> list[Server]:
                     f"MCP server {name!r} needs a command or a url, each a string; "
                     'in a JSON file the servers stand under "mcpServers", by name'
                 )
-        known = {
-            key: value
-            for key, value in cast("dict[str, Any]", item).items()
-            if key in kind.__struct_fields__ and key != "name"
-        }
+        fields = [key for key in kind.__struct_fields__ if key != "name"]
+        known = {key: value for key, value in cast("dict[str, Any]", item).items() if key in fields}
         _report_unknown(name, [key for key in item if key not in known and key not in _FOREIGN], kind)
         servers.append(kind(name, **known))
     return servers

@@ -17,9 +17,8 @@ def as_tool_result(result: Any) -> ToolResult:
     structured = result.structured_content
     if not blocks and structured is not None:
         blocks = (Text(msgspec.json.encode(structured).decode()),)
-    return ToolResult(
-        blocks, None if structured is None else {"structured": structured}, bool(result.is_error)
-    )
+    details = None if structured is None else {"structured": structured}
+    return ToolResult(blocks, details, bool(result.is_error))
 
 
 def _block(block: Any) -> Text | Image:

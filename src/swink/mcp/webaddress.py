@@ -69,8 +69,8 @@ def _show(url: str) -> None:
 def _host(host: str) -> str:
     """A host in one spelling: lower case, punycode, no dot at its end."""
     try:
-        if host.startswith("[") and host.endswith("]"):
-            return f"[{_ipv6(host[1:-1])}]"
+        if host.startswith("[") and host.endswith("]") and "%" not in host:
+            return f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
         if len(host) > _LONGEST_HOST or not all(map(_may_be_in_a_name, host)):
             raise ValueError
         labels = host.encode("idna").decode().lower().removesuffix(".").split(".")
@@ -89,9 +89,3 @@ def _host(host: str) -> str:
 def _may_be_in_a_name(char: str) -> bool:
     """Whether it is ASCII, a letter, a mark, a digit, or one of the dots of other alphabets."""
     return char.isascii() or unicodedata.category(char)[0] in "LMN" or char in "\u3002\uff0e\uff61"
-
-
-def _ipv6(text: str) -> str:
-    if "%" in text:
-        raise ValueError
-    return ipaddress.IPv6Address(text).compressed

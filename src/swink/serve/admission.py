@@ -18,9 +18,8 @@ from swink.system.threads import in_thread
 _PROVIDER = re.compile(r"[\w.-]{1,64}")
 _MODEL = re.compile(r"[\w.:/@+~,=() -]{1,256}")
 
-_REMEDY = (
-    "this server has no key, so only programs on this machine may ask; serve with a key to let others in"
-)
+_WHY = "this server has no key, so only programs on this machine may ask"
+_REMEDY = f"{_WHY}; serve with a key to let others in"
 
 
 def check_visitor(headers: Iterable[tuple[bytes, bytes]], scheme: str) -> None:
@@ -42,12 +41,9 @@ def check_json(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 def is_name(model: ModelSpec) -> bool:
     """Whether this can be the name of a model, and not a path that leads out of a provider's models."""
-    segments = model.model_id.split("/")
-    return bool(
-        _PROVIDER.fullmatch(model.provider)
-        and _MODEL.fullmatch(model.model_id)
-        and not {"", ".", ".."} & set(segments)
-    )
+    leads_out = {"", ".", ".."} & set(model.model_id.split("/"))
+    fits = _PROVIDER.fullmatch(model.provider) and _MODEL.fullmatch(model.model_id)
+    return bool(fits and not leads_out)
 
 
 async def is_served(stream_fn: StreamFn, model: ModelSpec, listed: bool) -> bool:

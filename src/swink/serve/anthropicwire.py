@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from swink import stream
 from swink.messages import (
     AssistantMessage,
     ContentBlock,
@@ -15,33 +16,8 @@ from swink.messages import (
     Usage,
     UserMessage,
 )
-from swink.serve.wire import (
-    Refused,
-    ServedRequest,
-    ServedTool,
-    fields,
-    members,
-    options_of,
-    schema_of,
-    sse,
-    text_block,
-)
-from swink.stream import (
-    AssistantMessageEvent,
-    Done,
-    Error,
-    LlmContext,
-    OutputSchema,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ThinkingDelta,
-    ThinkingEnd,
-    ThinkingStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from swink.serve import wire
+from swink.serve.wire import Refused, ServedRequest, ServedTool, fields, members, sse, text_block
 
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_use": "tool_use"}
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
@@ -52,10 +28,8 @@ class AnthropicWire:
 
     def read_request(self, body: Any) -> ServedRequest:
         """What is asked for; raises `Refused`."""
-        request = fields(body)
-        if not isinstance(request.get("messages"), list):
-            raise Refused(400, "a request has a list of messages")
-        options = options_of(
+        request = wire.read_request(body)
+        options = wire.options_of(
             max_tokens=request.get("max_tokens"),
             temperature=request.get("temperature"),
             top_p=request.get("top_p"),
@@ -66,7 +40,7 @@ class AnthropicWire:
         system = request.get("system") or ""
         if not isinstance(system, str):
             system = "\n\n".join(text_block(part, "system").text for part in members(system))
-        context = LlmContext(
+        context = stream.LlmContext(
             system,
             list(_history(members(request["messages"]))),
             list(_tools(members(request.get("tools")))),
@@ -75,31 +49,28 @@ class AnthropicWire:
         return ServedRequest(context, options, bool(request.get("stream")))
 
     def start_reply(self, model: str, asked: ServedRequest) -> list[bytes]:
-        return [
-            sse({"type": "message_start", "message": _message(model, [], None, Usage())}, "message_start")
-        ]
+        return [_event("message_start", message=_message(model, [], None, Usage()))]
 
-    def write_event(self, event: AssistantMessageEvent) -> list[bytes]:
+    def write_event(self, event: stream.AssistantMessageEvent) -> list[bytes]:
         match event:
-            case TextStart(index):
+            case stream.TextStart(index):
                 return [_start(index, {"type": "text", "text": ""})]
-            case ThinkingStart(index):
+            case stream.ThinkingStart(index):
                 return [_start(index, {"type": "thinking", "thinking": "", "signature": ""})]
-            case ToolCallStart(index, id, name):
+            case stream.ToolCallStart(index, id, name):
                 return [_start(index, {"type": "tool_use", "id": id, "name": name, "input": {}})]
-            case TextDelta(index, text):
+            case stream.TextDelta(index, text):
                 return [_delta(index, {"type": "text_delta", "text": text})]
-            case ThinkingDelta(index, text):
+            case stream.ThinkingDelta(index, text):
                 return [_delta(index, {"type": "thinking_delta", "thinking": text})]
-            case ToolCallDelta(index, text):
+            case stream.ToolCallDelta(index, text):
                 return [_delta(index, {"type": "input_json_delta", "partial_json": text})]
-            case TextEnd(index) | ThinkingEnd(index) | ToolCallEnd(index):
-                return [sse({"type": "content_block_stop", "index": index}, "content_block_stop")]
-            case Done(reason, usage):
+            case stream.TextEnd(index) | stream.ThinkingEnd(index) | stream.ToolCallEnd(index):
+                return [_event("content_block_stop", index=index)]
+            case stream.Done(reason, usage):
                 delta = {"stop_reason": _REASONS.get(reason, "end_turn"), "stop_sequence": None}
-                end = {"type": "message_delta", "delta": delta, "usage": _usage(usage)}
-                return [sse(end, "message_delta"), sse({"type": "message_stop"}, "message_stop")]
-            case Error(message, kind):
+                return [_event("message_delta", delta=delta, usage=_usage(usage)), _event("message_stop")]
+            case stream.Error(message, kind):
                 return [sse(self.failure(500, message, kind), "error")]
             case _:
                 return []
@@ -160,7 +131,7 @@ def _tools(tools: Sequence[Any]) -> Iterator[ServedTool]:
     for tool in tools:
         match tool:
             case {"name": str() as name, "input_schema": schema}:
-                yield ServedTool(name, str(fields(tool).get("description") or ""), schema_of(schema))
+                yield wire.served_tool(name, fields(tool), schema)
             case _:
                 raise Refused(400, "a tool has a name and an input_schema; hosted tools are not here")
 
@@ -177,10 +148,10 @@ def _tool_choice(choice: Any) -> str | None:
             raise Refused(400, "tool_choice has the type auto, any, none or tool")
 
 
-def _output(config: Any) -> OutputSchema | None:
+def _output(config: Any) -> stream.OutputSchema | None:
     match config:
         case {"format": {"type": "json_schema", "schema": schema}}:
-            return OutputSchema("output", fields(schema))
+            return stream.OutputSchema("output", fields(schema))
         case _:
             return None
 
@@ -198,24 +169,21 @@ def _block(block: ContentBlock) -> dict[str, Any] | None:
 
 
 def _message(model: str, content: list[dict[str, Any]], reason: str | None, usage: Usage) -> dict[str, Any]:
-    return {
-        "id": f"msg_{secrets.token_hex(12)}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": content,
-        "stop_reason": reason,
-        "stop_sequence": None,
-        "usage": _usage(usage),
-    }
+    head = {"id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": model}
+    end = {"stop_reason": reason, "stop_sequence": None, "usage": _usage(usage)}
+    return {**head, "content": content, **end}
+
+
+def _event(kind: str, **data: Any) -> bytes:
+    return sse({"type": kind, **data}, kind)
 
 
 def _start(index: int, block: dict[str, Any]) -> bytes:
-    return sse({"type": "content_block_start", "index": index, "content_block": block}, "content_block_start")
+    return _event("content_block_start", index=index, content_block=block)
 
 
 def _delta(index: int, delta: dict[str, Any]) -> bytes:
-    return sse({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
+    return _event("content_block_delta", index=index, delta=delta)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

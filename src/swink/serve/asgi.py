@@ -47,17 +47,12 @@ async def serve_app(
         scope = exchange.scope()
         scope["extensions"] = {_ADMITTED: partial(connections.admitted, request.protocol)}
         await app(scope, exchange.receive, exchange.send)
-        return await exchange.finish()
+        return exchange.response or web.Response(status=500)
 
     site = web.Application()
     site.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(
-        site,
-        handler_cancellation=True,
-        access_log=None,
-        shutdown_timeout=SHUTDOWN_SECONDS,
-        keepalive_timeout=IDLE_SECONDS,
-    )
+    limits: dict[str, Any] = {"shutdown_timeout": SHUTDOWN_SECONDS, "keepalive_timeout": IDLE_SECONDS}
+    runner = web.AppRunner(site, handler_cancellation=True, access_log=None, **limits)
     await runner.setup()
     try:
         await Site(runner, host, port, connections, tls).start()
@@ -98,7 +93,7 @@ class _Exchange:
 
     def __init__(self, request: web.Request) -> None:
         self._request = request
-        self._response: web.StreamResponse | None = None
+        self.response: web.StreamResponse | None = None
         self._head: Message = {}
         self._read_all = False
 
@@ -130,13 +125,11 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self._head = message
             return
-        response = self._response
+        response = self.response
         if response is None:
-            headers = [
-                (name.decode("latin-1"), value.decode("latin-1"))
-                for name, value in self._head.get("headers", ())
-            ]
-            response = self._response = web.StreamResponse(status=self._head["status"], headers=headers)
+            given = self._head.get("headers", ())
+            headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in given]
+            response = self.response = web.StreamResponse(status=self._head["status"], headers=headers)
             await response.prepare(self._request)
         body: bytes = message.get("body", b"")
         is_last = not message.get("more_body", False)
@@ -151,9 +144,6 @@ class _Exchange:
             if self._request.transport is not None:
                 self._request.transport.abort()
             raise ConnectionAbortedError("the client does not read its answer") from None
-
-    async def finish(self) -> web.StreamResponse:
-        return self._response or web.Response(status=500)
 
 
 async def _write(response: web.StreamResponse, body: bytes, is_last: bool) -> None:

@@ -8,31 +8,25 @@ disconnects stops its reply. Without an `api_key`, programs on this machine may 
 """
 
 import hmac
-import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from swink.errors import AgentError, MisuseError, ModelError
+from swink.errors import MisuseError
 from swink.local import DEFAULT_MODEL, LocalStreamFn, State
 from swink.messages import AssistantMessage, ModelSpec, Usage
-from swink.messages.redact import describe_error
 from swink.serve.admission import check_json, check_visitor
 from swink.serve.anthropicwire import AnthropicWire
 from swink.serve.asgi import Message, Receive, Send, admit, read_body, serve_app
 from swink.serve.openaiwire import OpenAIWire
-from swink.serve.wire import Refused, ServedRequest
+from swink.serve.wire import Refused, ServedRequest, error_event
 from swink.stream import Assembly, AssistantMessageEvent, Done, Error, Start, StreamFn, UsageUpdate
 from swink.stream.urls import is_loopback
 from swink.system.aio import close
 
-logger = logging.getLogger("swink.serve")
-
-_MAX_BODY = 32 * 1024 * 1024
-_BODY_SECONDS = 60.0
 _STATUS = {"context_window_exceeded": 400, "auth": 401, "rate_limit": 429}
 
 
@@ -101,9 +95,8 @@ async def serve_stream_fn(
 
 def _check_key(host: str, api_key: str | None) -> None:
     if not api_key and not is_loopback(host):
-        raise MisuseError(
-            f"serving on {host} lets the whole network use the model; give an api_key, or serve on 127.0.0.1"
-        )
+        remedy = "give an api_key, or serve on 127.0.0.1"
+        raise MisuseError(f"serving on {host} lets the whole network use the model; {remedy}")
 
 
 class _App:
@@ -129,9 +122,8 @@ class _App:
             asked = wire.read_request(await _body(receive))
             await self._answer(wire, asked, send)
         except Refused as refused:
-            await _send_json(
-                send, refused.status, wire.failure(refused.status, str(refused), "invalid_request_error")
-            )
+            said = wire.failure(refused.status, str(refused), "invalid_request_error")
+            await _send_json(send, refused.status, said)
         except ConnectionError:
             return  # the client went away between two events
 
@@ -171,25 +163,19 @@ class _App:
 
     async def _events(self, asked: ServedRequest) -> AsyncGenerator[AssistantMessageEvent, None]:
         """The events of the reply, ended by a terminal whatever happens."""
-        stream: AsyncIterator[AssistantMessageEvent] = self._stream_fn(
-            self._model, asked.context, asked.options
-        )
+        stream = self._stream_fn(self._model, asked.context, asked.options)
         try:
             async for event in stream:
                 yield event
-        except AgentError as error:
-            message = error.message if isinstance(error, ModelError) else str(error)
-            yield Error(message, error.kind)
         except Exception as error:
-            # A stream function is the application's code; its error is for the server's log, not for clients.
-            logger.warning("%s: the stream function failed: %s", self._model, describe_error(error))
-            yield Error("the server failed while it asked the model", "network")
+            # A stream function is the application's code.
+            yield error_event(error, self._model)
         finally:
             await close(stream)
 
 
 async def _body(receive: Receive) -> Any:
-    body = await read_body(receive, _MAX_BODY, _BODY_SECONDS)
+    body = await read_body(receive, 32 << 20, 60.0)
     if body is None:
         raise ConnectionResetError
     try:

@@ -7,30 +7,10 @@ from typing import Any
 
 import msgspec
 
+from swink import stream
 from swink.messages import AssistantMessage, LlmMessage, Text, ToolCall, ToolResultMessage, Usage, UserMessage
-from swink.serve.wire import (
-    Refused,
-    ServedRequest,
-    ServedTool,
-    fields,
-    members,
-    options_of,
-    schema_of,
-    sse,
-    text_block,
-)
-from swink.stream import (
-    AssistantMessageEvent,
-    Done,
-    Error,
-    LlmContext,
-    OutputSchema,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-    ToolCallStart,
-    parse_arguments,
-)
+from swink.serve import wire
+from swink.serve.wire import Refused, ServedRequest, ServedTool, fields, members, sse, text_block
 
 _REASONS = {"stop": "stop", "length": "length", "tool_use": "tool_calls"}
 
@@ -45,12 +25,10 @@ class OpenAIWire:
 
     def read_request(self, body: Any) -> ServedRequest:
         """What is asked for; raises `Refused`."""
-        request = fields(body)
-        if not isinstance(request.get("messages"), list):
-            raise Refused(400, "a request has a list of messages")
+        request = wire.read_request(body)
         if request.get("n") not in (None, 1):
             raise Refused(400, "the local model gives one reply to a request; leave out n")
-        options = options_of(
+        options = wire.options_of(
             max_tokens=request.get("max_completion_tokens") or request.get("max_tokens"),
             temperature=request.get("temperature"),
             top_p=request.get("top_p"),
@@ -60,7 +38,7 @@ class OpenAIWire:
             tool_choice=_tool_choice(request.get("tool_choice")),
         )
         system, history = _history(members(request["messages"]))
-        context = LlmContext(
+        context = stream.LlmContext(
             system,
             history,
             list(_tools(request.get("tools") or ())),
@@ -74,24 +52,24 @@ class OpenAIWire:
         self._counts = asked.counts
         return [self._chunk({"role": "assistant", "content": ""})]
 
-    def write_event(self, event: AssistantMessageEvent) -> list[bytes]:
+    def write_event(self, event: stream.AssistantMessageEvent) -> list[bytes]:
         match event:
-            case TextDelta(_, text):
+            case stream.TextDelta(_, text):
                 return [self._chunk({"content": text})]
-            case ThinkingDelta(_, text):
+            case stream.ThinkingDelta(_, text):
                 return [self._chunk({"reasoning_content": text})]
-            case ToolCallStart(index, id, name):
+            case stream.ToolCallStart(index, id, name):
                 number = self._calls[index] = len(self._calls)
                 function = {"name": name, "arguments": ""}
                 call = {"index": number, "id": id, "type": "function", "function": function}
                 return [self._chunk({"tool_calls": [call]})]
-            case ToolCallDelta(index, text):
+            case stream.ToolCallDelta(index, text):
                 part = {"index": self._calls[index], "function": {"arguments": text}}
                 return [self._chunk({"tool_calls": [part]})]
-            case Done(reason, usage):
+            case stream.Done(reason, usage):
                 counts = [sse({**self._head, "choices": [], "usage": _usage(usage)})] if self._counts else []
                 return [self._chunk({}, _REASONS.get(reason, "stop")), *counts, sse(b"[DONE]")]
-            case Error(message, kind):
+            case stream.Error(message, kind):
                 return [sse(self.failure(500, message, kind))]
             case _:
                 return []
@@ -153,7 +131,7 @@ def _blocks(message: Any, where: str) -> Iterator[Text]:
 def _read_call(call: Any, where: str) -> ToolCall:
     match call:
         case {"id": str() as id, "function": {"name": str() as name, "arguments": str() as arguments}}:
-            return ToolCall(id, name, parse_arguments(arguments) or {})
+            return ToolCall(id, name, stream.parse_arguments(arguments) or {})
         case _:
             raise Refused(400, f"{where} has a tool call without id, name or arguments")
 
@@ -163,7 +141,7 @@ def _tools(tools: Sequence[Any]) -> Iterator[ServedTool]:
         match tool:
             case {"function": {"name": str() as name}}:
                 rest = fields(tool["function"])
-                yield ServedTool(name, str(rest.get("description") or ""), schema_of(rest.get("parameters")))
+                yield wire.served_tool(name, rest, rest.get("parameters"))
             case _:
                 raise Refused(400, "a tool has a function with a name")
 
@@ -178,12 +156,13 @@ def _tool_choice(choice: Any) -> str | None:
             raise Refused(400, "tool_choice is auto, none, required or a function")
 
 
-def _output(format: Any) -> OutputSchema | None:
+def _output(format: Any) -> stream.OutputSchema | None:
     match format:
         case {"type": "json_schema", "json_schema": {"schema": schema}}:
-            return OutputSchema(str(fields(format["json_schema"]).get("name", "output")), fields(schema))
+            name = fields(format["json_schema"]).get("name", "output")
+            return stream.OutputSchema(str(name), fields(schema))
         case {"type": "json_object"}:
-            return OutputSchema("output", {"type": "object"})
+            return stream.OutputSchema("output", {"type": "object"})
         case _:
             return None
 

@@ -8,23 +8,23 @@
 
 import asyncio
 import hmac
-import logging
 import ssl
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from fnmatch import fnmatchcase
 from hashlib import sha256
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
-from swink.errors import AgentError, InvalidInput, MisuseError, ModelError, NetworkError, StreamError
+from swink.errors import InvalidInput, MisuseError, NetworkError, StreamError
 from swink.messages import ModelSpec
-from swink.messages.redact import describe_error, redact_text
+from swink.messages.redact import redact_text
 from swink.providers.proxy.wire import VERSION, WireRequest, decode_request, encode_reply
 from swink.serve.admission import is_name, is_served
 from swink.serve.asgi import App, Message, Receive, Send, admit, read_body, serve_app
-from swink.serve.wire import Refused
+from swink.serve.wire import Refused, error_event
 from swink.stream import (
     AssistantMessageEvent,
     BlockAdded,
@@ -41,8 +41,6 @@ from swink.stream import (
 )
 from swink.system.aio import close
 from swink.system.threads import in_thread
-
-logger = logging.getLogger("swink.serve")
 
 MAX_BODY = 32 * 1024 * 1024
 BODY_SECONDS = 60.0
@@ -63,8 +61,7 @@ def proxy_app(
     return _Proxy(stream_fns, tokens, max_body)
 
 
-@asynccontextmanager
-async def serve_proxy(
+def serve_proxy(
     host: str,
     port: int,
     stream_fns: Mapping[str, StreamFn],
@@ -72,10 +69,9 @@ async def serve_proxy(
     *,
     max_body: int = MAX_BODY,
     tls: ssl.SSLContext | None = None,
-) -> AsyncGenerator[str, None]:
+) -> AbstractAsyncContextManager[str]:
     """Serve the proxy on aiohttp while the block runs; gives the base URL for its clients."""
-    async with serve_app(proxy_app(stream_fns, tokens, max_body=max_body), host, port, tls=tls) as url:
-        yield url
+    return serve_app(proxy_app(stream_fns, tokens, max_body=max_body), host, port, tls=tls)
 
 
 class _Job(Struct, frozen=True):
@@ -121,9 +117,8 @@ class _Proxy:
             raise Refused(404, "the proxy answers POST /v1/stream only")
         if scope["method"] != "POST":
             raise Refused(405, "the proxy answers POST /v1/stream only")
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        headers = {name.lower(): value for name, value in pairs}
         allowed = self._models_of(headers.get("authorization", ""))
         if allowed is None:
             raise Refused(401, "unknown token")
@@ -166,11 +161,12 @@ class _Proxy:
         if stream_fn is None or not await is_served(stream_fn, model, listed):
             raise Refused(404, f"no such model here: {model}")
         try:
-            options = StreamOptions(**msgspec.structs.asdict(request.options))
+            options = StreamOptions(**asdict(request.options))
         except InvalidInput as error:
             raise Refused(400, str(error)) from None
         context = LlmContext(request.system, request.messages, request.tools, request.hosted, request.output)
-        if context.output is not None and not _has_native_output(stream_fn, model, context):
+        native: Callable[[ModelSpec, LlmContext], bool] | None = getattr(stream_fn, "native_output", None)
+        if context.output is not None and (native is None or not native(model, context)):
             raise Refused(400, f"{model} takes no output schema; ask for the answer as a tool call")
         return _Job(stream_fn, model, context, options, request.version, request.revision)
 
@@ -184,17 +180,8 @@ class _Proxy:
             if len(providers) != 1:
                 raise Refused(400, "name the model as provider:model")
             return ModelSpec(providers.pop(), request.model)
-        return ModelSpec(
-            request.model.provider,
-            request.model.model_id,
-            request.model.thinking_level,
-            request.model.thinking_budgets,
-        )
-
-
-def _has_native_output(stream_fn: StreamFn, model: ModelSpec, context: LlmContext) -> bool:
-    native: Callable[[ModelSpec, LlmContext], bool] | None = getattr(stream_fn, "native_output", None)
-    return native is not None and native(model, context)
+        named = request.model
+        return ModelSpec(named.provider, named.model_id, named.thinking_level, named.thinking_budgets)
 
 
 async def _stream_until_gone(job: _Job, receive: Receive, send: Send) -> None:
@@ -212,11 +199,8 @@ async def _stream_until_gone(job: _Job, receive: Receive, send: Send) -> None:
 
 
 async def _send_reply(job: _Job, send: Send) -> None:
-    headers = [
-        (b"content-type", b"text/event-stream"),
-        (b"cache-control", b"no-store"),
-        (b"x-accel-buffering", b"no"),
-    ]
+    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+    headers.append((b"x-accel-buffering", b"no"))
     outbox = _Outbox()
     filling = asyncio.ensure_future(outbox.fill(_events(job)))
     try:
@@ -284,23 +268,20 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
                 yield ThinkingStart(event.index)  # an empty thought: later blocks keep their numbers
                 event = ThinkingEnd(event.index)
             if isinstance(event, Error):
-                event = msgspec.structs.replace(event, message=redact_text(event.message))
+                event = replace(event, message=redact_text(event.message))
             yield event
             if isinstance(event, Done | Error):
                 return
-        failure: AgentError = NetworkError("the stream ended before the reply was complete")
-    except AgentError as error:
-        failure = error
+        failure: Exception = NetworkError("the stream ended before the reply was complete")
     except Exception as error:
-        # A stream function is the application's code; its error is for the server's log, not for clients.
-        logger.warning("%s: the stream function failed: %s", job.model, describe_error(error))
-        failure = NetworkError("the server failed while it asked the model")
+        # A stream function is the application's code.
+        failure = error
     finally:
         await close(stream)
     if not started:
         yield Start()
-    message = failure.message if isinstance(failure, ModelError) else str(failure)
-    yield Error(redact_text(message), failure.kind, getattr(failure, "retry_after", None))
+    end = error_event(failure, job.model)
+    yield replace(end, message=redact_text(end.message))
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -1,14 +1,18 @@
 """What the protocols of the model server share: a request as the model sees it, and a refusal."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
-from swink.errors import InvalidInput
-from swink.messages import Text
-from swink.stream import LlmContext, StreamOptions
+from swink.errors import AgentError, InvalidInput, ModelError, NetworkError
+from swink.messages import ModelSpec, Text
+from swink.messages.redact import describe_error
+from swink.stream import Error, LlmContext, StreamOptions
+
+logger = logging.getLogger("swink.serve")
 
 
 class Refused(Exception):
@@ -37,6 +41,23 @@ class ServedTool(Struct, frozen=True):
     parameters_schema: dict[str, Any]
 
 
+def read_request(body: Any) -> Mapping[str, Any]:
+    """The fields of a request; raises `Refused` if it has no messages."""
+    request = fields(body)
+    if not isinstance(request.get("messages"), list):
+        raise Refused(400, "a request has a list of messages")
+    return request
+
+
+def served_tool(name: str, about: Mapping[str, Any], schema: Any) -> ServedTool:
+    """A tool that a request describes; one without parameters may leave its schema out."""
+    if schema is None:
+        schema = {"type": "object", "properties": {}}
+    if not isinstance(schema, Mapping):
+        raise Refused(400, "the parameters of a tool are a JSON Schema")
+    return ServedTool(name, str(about.get("description") or ""), dict(cast("Mapping[str, Any]", schema)))
+
+
 def options_of(**given: Any) -> StreamOptions:
     """The options that the client gave; raises `Refused` for one that cannot be."""
     try:
@@ -48,9 +69,7 @@ def options_of(**given: Any) -> StreamOptions:
 def text_block(part: Any, where: str) -> Text:
     """A part of a message's content; raises `Refused` for what is no text."""
     match part:
-        case str():
-            return Text(part)
-        case {"type": "text", "text": str() as text}:
+        case str(text) | {"type": "text", "text": str(text)}:
             return Text(text)
         case {"type": "image_url" | "image"}:
             raise Refused(400, "the local model takes no images; send text only")
@@ -66,13 +85,13 @@ def sse(data: Any, event: str | None = None) -> bytes:
     return head + b"data: " + (data if isinstance(data, bytes) else msgspec.json.encode(data)) + b"\n\n"
 
 
-def schema_of(value: Any) -> dict[str, Any]:
-    """A tool's schema; one without parameters may leave it out."""
-    if value is None:
-        return {"type": "object", "properties": {}}
-    if not isinstance(value, Mapping):
-        raise Refused(400, "the parameters of a tool are a JSON Schema")
-    return dict(cast("Mapping[str, Any]", value))
+def error_event(error: Exception, model: ModelSpec) -> Error:
+    """The end of a reply that failed. What is no `AgentError` is for the server's log, not for clients."""
+    if not isinstance(error, AgentError):
+        logger.warning("%s: the stream function failed: %s", model, describe_error(error))
+        error = NetworkError("the server failed while it asked the model")
+    message = error.message if isinstance(error, ModelError) else str(error)
+    return Error(message, error.kind, getattr(error, "retry_after", None))
 
 
 def fields(value: Any) -> Mapping[str, Any]:
