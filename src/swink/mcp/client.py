@@ -71,10 +71,8 @@ class McpServers:
             self._tools = ()
             return self
         sdk = await load_sdk()
-        self._connections = [
-            ServerConnection(server, sdk, self._on_elicit, self._on_login, before_start=self._before_start)
-            for server in enabled
-        ]
+        asking, check = (self._on_elicit, self._on_login), self._before_start
+        self._connections = [ServerConnection(one, sdk, *asking, before_start=check) for one in enabled]
         try:
             await self._collect()
         except BaseException:

@@ -68,10 +68,8 @@ class ServerConnection:
     async def connected(self) -> "McpSession":
         """A live session; raises `McpError` if there cannot be one."""
         if asyncio.get_running_loop() is not self._loop:
-            raise McpError(
-                f"MCP server {self.server.name!r} belongs to the event loop it was opened in; "
-                "use `await agent.run()` there"
-            )
+            what = "belongs to the event loop it was opened in; use `await agent.run()` there"
+            raise McpError(f"MCP server {self.server.name!r} {what}")
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
         if self._session is None or self._session.lost:
@@ -163,10 +161,8 @@ class ServerConnection:
         if answered and not session.lost and getattr(error, "code", None) != self._sdk.CLOSED:
             return ToolError(f"error: {self.server.name!r}: {text}")
         session.stop()
-        return ToolError(
-            f"error: the connection to {self.server.name!r} was lost ({text}); "
-            f"whether {tool!r} took effect is unknown"
-        )
+        lost = f"error: the connection to {self.server.name!r} was lost ({text})"
+        return ToolError(f"{lost}; whether {tool!r} took effect is unknown")
 
     def _describe(self, error: BaseException) -> str:
         hidden = () if self._login is None else self._login.secrets

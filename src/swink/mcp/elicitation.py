@@ -177,13 +177,11 @@ def read_form(server: str, message: str, schema: Mapping[str, Any]) -> ElicitFor
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping) or len(cast("Mapping[str, Any]", properties)) > _MOST_FIELDS:
         raise InvalidInput(f"a form has at most {_MOST_FIELDS} fields, by name")
-    listed: Any = schema.get("required")
-    required = cast("list[Any]", listed) if isinstance(listed, list) else []
-    fields = [
-        _read_field(name, description, name in required)
-        for name, description in cast("Mapping[str, Any]", properties).items()
-    ]
-    return ElicitForm(server, shown(message), tuple(fields))
+    needed: Any = schema.get("required")
+    required = cast("list[Any]", needed) if isinstance(needed, list) else []
+    listed = cast("Mapping[str, Any]", properties).items()
+    fields = tuple([_read_field(name, schema, name in required) for name, schema in listed])
+    return ElicitForm(server, shown(message), fields)
 
 
 def read_url(server: str, message: str, url: str) -> ElicitUrl:

@@ -36,10 +36,8 @@ class Login(Struct, frozen=True, omit_defaults=True):
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not appear in a log or an error."""
-        found = [
-            *((self.tokens or {}).get(name) for name in ("access_token", "refresh_token")),
-            (self.client or {}).get("client_secret"),
-        ]
+        tokens, client = self.tokens or {}, self.client or {}
+        found = [tokens.get("access_token"), tokens.get("refresh_token"), client.get("client_secret")]
         return tuple(secret for secret in found if isinstance(secret, str) and secret)
 
     @property

@@ -65,9 +65,8 @@ class Stderr:
         reading, writing = os.pipe()
         self.file: TextIO = os.fdopen(writing, "w")
         self._lines: deque[str] = deque(maxlen=20)
-        self._thread = threading.Thread(
-            target=self._read, args=(reading, server, secrets), name=f"swink-mcp-{server}", daemon=True
-        )
+        given, name = (reading, server, secrets), f"swink-mcp-{server}"
+        self._thread = threading.Thread(target=self._read, args=given, name=name, daemon=True)
         self._thread.start()
 
     def close(self) -> None:

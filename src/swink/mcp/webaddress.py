@@ -52,9 +52,8 @@ def web_address(text: str) -> str:
 
 def open_browser(url: str) -> bool:
     """Begin to show a page; False where no browser has a window of its own."""
-    windowed = sys.platform in ("darwin", "win32") or any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    )
+    variables = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    windowed = sys.platform in ("darwin", "win32") or any(map(os.environ.get, variables))
     if windowed:
         # A process of its own: some browsers write to the terminal, others end only with their window.
         threading.Thread(target=_show, args=(url,), name="swink-browser", daemon=True).start()

@@ -40,12 +40,9 @@ class AnthropicWire:
         system = request.get("system") or ""
         if not isinstance(system, str):
             system = "\n\n".join(text_block(part, "system").text for part in members(system))
-        context = stream.LlmContext(
-            system,
-            list(_history(members(request["messages"]))),
-            list(_tools(members(request.get("tools")))),
-            output=_output(request.get("output_config")),
-        )
+        history = list(_history(members(request["messages"])))
+        tools = list(_tools(members(request.get("tools"))))
+        context = stream.LlmContext(system, history, tools, output=_output(request.get("output_config")))
         return ServedRequest(context, options, bool(request.get("stream")))
 
     def start_reply(self, model: str, asked: ServedRequest) -> list[bytes]:
@@ -187,9 +184,5 @@ def _delta(index: int, delta: dict[str, Any]) -> bytes:
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "cache_read_input_tokens": usage.cache_read,
-        "cache_creation_input_tokens": 0,
-    }
+    counts = {"input_tokens": usage.input, "output_tokens": usage.output}
+    return {**counts, "cache_read_input_tokens": usage.cache_read, "cache_creation_input_tokens": 0}

@@ -38,12 +38,8 @@ class OpenAIWire:
             tool_choice=_tool_choice(request.get("tool_choice")),
         )
         system, history = _history(members(request["messages"]))
-        context = stream.LlmContext(
-            system,
-            history,
-            list(_tools(request.get("tools") or ())),
-            output=_output(request.get("response_format")),
-        )
+        tools = list(_tools(request.get("tools") or ()))
+        context = stream.LlmContext(system, history, tools, output=_output(request.get("response_format")))
         counts = bool(fields(request.get("stream_options")).get("include_usage"))
         return ServedRequest(context, options, bool(request.get("stream")), counts)
 

@@ -50,10 +50,7 @@ class _Terms(Struct, frozen=True):
 
 
 class AgentEnvironment:
-    """The tools and instructions of one directory, shared by the conversations in it.
-
-    It is a source of tools: what it offers depends on the model that the agent has at that turn.
-    """
+    """What one directory offers its conversations: a source of tools, by the model that the agent has now."""
 
     def __init__(
         self, directory: str | Path, trust: Trust | None = None, settings: UserSettings | None = None

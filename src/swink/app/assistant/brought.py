@@ -96,11 +96,8 @@ class Brought(Struct, frozen=True):
     @property
     def notices(self) -> list[str]:
         """What is not used, and why."""
-        return [
-            f"{self.project / name} is not used: {piece.problem}"
-            for name, piece in self.pieces.items()
-            if piece.problem
-        ]
+        problems = {name: piece.problem for name, piece in self.pieces.items() if piece.problem}
+        return [f"{self.project / name} is not used: {problem}" for name, problem in problems.items()]
 
     def data(self, name: str) -> bytes | None:
         """A file as it was read; None if there is none that can be used."""

@@ -72,18 +72,10 @@ def suggest_patterns(line: str) -> list[str] | None:
 
     It is the whole command. Others may follow only where the options are declared that keep it harmless.
     """
-    commands = read_commands(line)
-    if not commands:
-        return None
-    found: list[str] = []
-    for command in commands:
-        if is_move(command):
-            continue
-        pattern = _suggest(command)
-        if pattern is None:
-            return None
-        found.append(pattern)
-    return list(dict.fromkeys(found)) or None
+    commands = read_commands(line) or []
+    found = [_suggest(command) for command in commands if not is_move(command)]
+    patterns = list(dict.fromkeys(pattern for pattern in found if pattern is not None))
+    return None if None in found or not patterns else patterns
 
 
 def is_destructive(line: str) -> bool:
@@ -123,9 +115,8 @@ def _suggest(command: SimpleCommand) -> str | None:
         return None
     if name in WORKS_BY_FILE and not all(map(_PLAIN.fullmatch, words)):
         return None
-    if name in _DESTRUCTIVE_WORDS and (
-        len(words) == 1 or not _PLAIN.fullmatch(words[1]) or words[1] in _DESTRUCTIVE_WORDS[name]
-    ):
+    known, second = _DESTRUCTIVE_WORDS.get(name), words[1] if len(words) > 1 else ""
+    if known is not None and (not _PLAIN.fullmatch(second) or second in known):
         return None
     declared = find_declared(words)
     if declared is not None and declared.is_free and declared.takes(words[len(declared.words) :]):
@@ -138,15 +129,13 @@ def _is_destructive(command: SimpleCommand) -> bool:
     name = os.path.basename(words[0])
     if runs_others(name) or name in _DESTROYS or command.words[0].wild:
         return True
-    return bool(_DESTRUCTIVE_WORDS.get(name, frozenset[str]()).intersection(words[1:4])) or (
-        name in _FETCHES and any(word.startswith("-") for word in words[1:])
-    )
+    if name in _FETCHES and any(word.startswith("-") for word in words[1:]):
+        return True
+    return bool(_DESTRUCTIVE_WORDS.get(name, frozenset[str]()).intersection(words[1:4]))
 
 
 def quote(words: Sequence[str]) -> str:
     """Words as bash would read them back."""
-    return " ".join([word if _UNQUOTED.fullmatch(word) else _quoted(word) for word in words])
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
+    quoted = ["'" + word.replace("'", "'\\''") + "'" for word in words]
+    pairs = zip(words, quoted, strict=True)
+    return " ".join([word if _UNQUOTED.fullmatch(word) else in_quotes for word, in_quotes in pairs])

@@ -54,11 +54,8 @@ class Denied(Struct, frozen=True):
 
     def _is_run_by(self, command: SimpleCommand) -> bool:
         try:
-            return any(
-                self._is(given)
-                for found in commands_within(command, frozenset())
-                for given in _without_options(found.words)
-            )
+            within = commands_within(command, frozenset())
+            return any(any(map(self._is, _without_options(found.words))) for found in within)
         except Unknown:
             # What a program such as sh runs stands in its words, perhaps several in one.
             given = [word.text for word in command.words]
@@ -74,18 +71,16 @@ class Denied(Struct, frozen=True):
         """Whether a command may begin with the denied words."""
         if len(given) < len(self.words) and not any(map(is_uncertain, given)):
             return False
+        if program_name(given[0].text) != self.program:
+            return False
         pairs = zip(self.words[1:], given[1:], strict=False)
-        return program_name(given[0].text) == self.program and all(
-            is_uncertain(word) or word.text == text for text, word in pairs
-        )
+        return all(is_uncertain(word) or word.text == text for text, word in pairs)
 
     def _stands_in(self, given: Sequence[str]) -> bool:
         """Whether the words stand in a row, the first of them perhaps with its path."""
-        size, rest = len(self.words), list(self.words[1:])
-        return any(
-            program_name(given[at]) == self.program and list(given[at + 1 : at + size]) == rest
-            for at in range(len(given) - size + 1)
-        )
+        size, wanted = len(self.words), [self.program, *self.words[1:]]
+        rows = [list(given[at : at + size]) for at in range(len(given) - size + 1)]
+        return any([program_name(row[0]), *row[1:]] == wanted for row in rows)
 
 
 def is_uncertain(word: Word) -> bool:

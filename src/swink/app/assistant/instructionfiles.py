@@ -7,7 +7,6 @@ Each is fenced with its path, so that the model can tell whose words they are; t
 """
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -34,7 +33,9 @@ def read_instructions(directory: Path, project: Path | None) -> Instructions:
     files: list[Path] = []
     notices: list[str] = []
     room = MOST_CHARACTERS
-    for path in _candidates(directory, project):
+    parents = [] if project is None else [directory, *directory.parents]
+    places = [place for place in reversed(parents) if place.is_relative_to(project or place)]
+    for path in [place / NAME for place in (config_dir(), *places)]:
         try:
             text = _read(path, project)
         except OSError as error:
@@ -56,14 +57,6 @@ def read_instructions(directory: Path, project: Path | None) -> Instructions:
     if texts:
         texts.insert(0, "Follow these instructions of the user and the project; the later ones are nearer:")
     return Instructions("\n\n".join(texts), tuple(files), tuple(notices))
-
-
-def _candidates(directory: Path, project: Path | None) -> Sequence[Path]:
-    places = [config_dir()]
-    if project is not None:
-        parents = [place for place in (directory, *directory.parents) if place.is_relative_to(project)]
-        places += reversed(parents)
-    return [place / NAME for place in places]
 
 
 def _read(path: Path, project: Path | None) -> str:

@@ -18,20 +18,11 @@ from typing import Any
 from msgspec import Struct
 
 from swink.agent.policy import Answer, ApprovalRequest, Approved, Rejected
+from swink.app.assistant import person
 from swink.app.assistant.approvalmodes import MEANINGS, ApprovalWord
 from swink.app.assistant.commandlines import is_destructive, suggest_patterns
 from swink.app.assistant.forms import ASK_USER
-from swink.app.assistant.person import (
-    Always,
-    ByRule,
-    Forms,
-    Once,
-    Question,
-    Questions,
-    Reconsider,
-    Refuse,
-    Reply,
-)
+from swink.app.assistant.person import Always, ByRule, Once, Question, Reconsider, Refuse, Reply
 from swink.app.assistant.previews import DELETE, FILE_TOOLS, file_state, leads_to, preview
 from swink.app.assistant.rulebook import SCOPES, RuleBook, RulesNotSaved, SavedRule
 from swink.app.assistant.rules import BASH, CallRule, JudgedCall, is_exact, is_writable
@@ -65,8 +56,7 @@ class Decision(Struct, frozen=True):
 class Permissions:
     """Decides about every call, and asks a person where nothing else decides.
 
-    `servers` says which MCP server a tool belongs to; `ask` puts a question to the person, and
-    `tell` shows them what went wrong.
+    `servers` says which MCP server a tool belongs to; `ask` asks the person, `tell` says what went wrong.
     """
 
     def __init__(
@@ -83,8 +73,8 @@ class Permissions:
         self.workspace = workspace
         self.rules = rules or RuleBook(None if workspace is None else workspace.root)
         self.servers: Mapping[str, str] = {} if servers is None else servers  # it may fill later
-        self.questions = Questions()
-        self.forms = Forms()
+        self.questions = person.Questions()
+        self.forms = person.Forms()
         """What the agent itself asks the person, with the tool ask_user."""
         self.tell = tell
         self.trusted: dict[SessionTrust, None] = {}

@@ -84,17 +84,16 @@ class AnswerOption(Struct, frozen=True):
 
 def answer_options(question: Question) -> list[AnswerOption]:
     """What a question can be answered with."""
-    found = [
-        AnswerOption("y", "once", "Yes, this once"),
-        AnswerOption("a", "always", f"Always in this session: {question.always}"),
-    ]
+    found = [AnswerOption("y", "once", "Yes, this once")]
+    found.append(AnswerOption("a", "always", f"Always in this session: {question.always}"))
     if question.suggested:
         rules = " and ".join(map(str, question.suggested))
         found.append(AnswerOption("p", "rule", f"Yes, and save a rule: {rules}"))
-    if question.preview is not None and question.preview.can_review:
-        count = len(question.preview.diff.hunks) if question.preview.diff else 0
+    preview = question.preview
+    if preview is not None and preview.can_review:
+        count = len(preview.diff.hunks) if preview.diff else 0
         found.append(AnswerOption("d", "review", f"Review the change part by part ({count})"))
-    elif question.preview is not None and question.preview.diff is not None:
+    elif preview is not None and preview.diff is not None:
         found.append(AnswerOption("d", "diff", "The diff, or the arguments themselves"))
     return [
         *found,

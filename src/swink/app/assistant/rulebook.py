@@ -87,10 +87,8 @@ class RuleBook:
         """The rules that hold here, with how they were used."""
         self._read()
         uses = _load_uses(self._uses_path) if self._rules else {}
-        return [
-            SavedRule(rule, scope, *uses.get(self._section(scope), {}).get(rule.line, (0, None)))
-            for rule, scope in self._rules
-        ]
+        of = {scope: uses.get(self._section(scope), {}) for scope in SCOPES}
+        return [SavedRule(rule, scope, *of[scope].get(rule.line, (0, None))) for rule, scope in self._rules]
 
     def denies(self, call: JudgedCall) -> SavedRule | None:
         """The rule that denies a call."""

@@ -8,7 +8,7 @@ make, python script.py, npm run, a program of yours            themselves: a den
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from swink.app.assistant.commandlines import RUNS_OTHERS, WORKS_BY_FILE, is_interpreter, word_set
@@ -329,8 +329,4 @@ def _awk_runs_nothing(words: Sequence[str]) -> bool:
     return arguments is not None and all(map(expressions.is_harmless_awk, arguments.operands[:1]))
 
 
-_JUDGES: dict[str, Callable[[Sequence[str]], bool]] = {
-    "git": _git_runs_nothing,
-    "sed": _sed_runs_nothing,
-    "awk": _awk_runs_nothing,
-}
+_JUDGES = {"git": _git_runs_nothing, "sed": _sed_runs_nothing, "awk": _awk_runs_nothing}

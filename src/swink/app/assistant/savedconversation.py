@@ -85,10 +85,8 @@ class SavedConversation:
         self.session.conversation.take(record)
 
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
-        """Write what is new and what is still missing, or keep it until that works.
-
-        The session counts its appends, wherever they went: it tells by the count whether one was taken.
-        """
+        """Write what is new and what is still missing, or keep it until that works."""
+        # The session counts its appends, wherever they went: it tells by the count whether one was taken.
         return replace(self._keep(records, durable), sequence=after + 1)
 
     def _keep(self, records: Sequence[Record], durable: bool) -> SessionMeta:

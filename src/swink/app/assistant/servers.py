@@ -221,8 +221,8 @@ class Servers:
                 await self._closing[name].wait()
         except Exception as error:
             # The SDK and what it imports may raise anything; a server must not be starting for ever.
-            said = str(error) if isinstance(error, AgentError) else f"MCP server {name!r}: {error!r}"
-            text = redact_text(said)
+            is_known = isinstance(error, AgentError)
+            text = redact_text(str(error) if is_known else f"MCP server {name!r}: {error!r}")
             self._states[name] = replace(self._states[name], state="failed", error=text)
             self._notify(f"{text} (/mcp, or swink mcp list, shows all servers)")
         finally:
@@ -254,10 +254,8 @@ def _check(programs: Programs) -> None:
     from swink.mcp.serverconfig import McpError
 
     if (changed := programs.changed()) is not None:
-        raise McpError(
-            f"it is not started, because {changed} is not as it was when the user allowed it; "
-            "/reload or /trust asks about it"
-        )
+        why = f"{changed} is not as it was when the user allowed it"
+        raise McpError(f"it is not started, because {why}; /reload or /trust asks about it")
 
 
 def _without_approval(fields: Any) -> Any:

@@ -65,9 +65,8 @@ def working_directory() -> str | None:
 def what_is_left(conversation: Conversation) -> Iterator[str]:
     """What an interrupted turn left undone, a line each."""
     turn = conversation.open
-    last = next(
-        (message for message in reversed(conversation.messages) if not _is_told_command(message)), None
-    )
+    said = [message for message in conversation.messages if not _is_told_command(message)]
+    last = said[-1] if said else None
     if turn is not None:
         waiting = "waits for your approval"
         states = ((turn.results, "finished"), (turn.pending, waiting), (turn.started, "outcome unknown"))

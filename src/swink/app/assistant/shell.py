@@ -20,11 +20,8 @@ from swink.tools.coding.sandbox import Sandbox
 
 MOST_OUTPUT = 64_000
 """Bytes of output that are kept: the first and the last half of them."""
-_LIMITS = Limits(
-    wall=24 * 3600.0, cpu=24 * 3600, memory=1 << 40, processes=100_000, file_size=1 << 50, disk=1 << 50
-)
-
-
+_DAY, _ANY = 24 * 3600, 1 << 50
+_LIMITS = Limits(wall=_DAY, cpu=_DAY, memory=1 << 40, processes=100_000, file_size=_ANY, disk=_ANY)
 _TOLD = re.compile(
     r'I ran a command myself\.[^\n]*\n<command>(.*?)</command>\n<output exit_code="(.*?)">\n(.*)</output>',
     re.S,

@@ -34,10 +34,7 @@ Standing = Literal["trusted", "refused", "unasked", "changed", "never"]
 
 READ_WHEN_TRUSTED = "its instructions, MCP servers, scripts and commands"
 
-_QUESTION = (
-    "Do you trust the files in this folder? If you do, its instructions, MCP servers, scripts and "
-    "commands are used."
-)
+_QUESTION = f"Do you trust the files in this folder? If you do, {READ_WHEN_TRUSTED} are used."
 _CHANGED = "You trust this folder, but have not seen this in it yet. Use it as it is now?"
 _ANSWERS: dict[str, str] = {
     "y": "yes, trust this project",
@@ -98,15 +95,12 @@ class Trust(Struct, frozen=True):
                 return f"{self.project} is not trusted: {READ_WHEN_TRUSTED} are not read (/trust asks again)"
             case "changed":
                 told = "; ".join(clip_list(self.changes, _MOST_TOLD))
-                return (
-                    f"{self.project} brings along what you have not allowed yet ({told}), so "
-                    f"{READ_WHEN_TRUSTED} are not read; to allow it, run swink in that folder on a terminal"
-                )
+                why = f"{self.project} brings along what you have not allowed yet ({told})"
+                how = "to allow it, run swink in that folder on a terminal"
+                return f"{why}, so {READ_WHEN_TRUSTED} are not read; {how}"
             case "never":
-                return (
-                    f"{self.project} is never trusted as a whole: {READ_WHEN_TRUSTED} are not read; "
-                    "start swink in the directory of a project"
-                )
+                how = f"{READ_WHEN_TRUSTED} are not read; start swink in the directory of a project"
+                return f"{self.project} is never trusted as a whole: {how}"
             case _:
                 return None
 
@@ -127,10 +121,7 @@ def look_up(directory: str | Path) -> Trust:
 
 
 def answer(trust: Trust, key: str) -> Trust:
-    """Remember the answer to the question about what was looked up, one of its `answers`.
-
-    Raises `TrustError` if that fails.
-    """
+    """Remember an answer, one of `answers`, about what was looked up; raises `TrustError` if that fails."""
     if is_too_wide(trust.project):
         return Trust(trust.project, "never")
     is_trusted = key != "n"

@@ -64,12 +64,7 @@ def make_agent(
         place = "." if environment is None else environment.directory
         owners = None if environment is None else environment.servers.owners
         approver = TerminalPerson().permissions(word, place, owners)
-    terms: Any = {
-        "session": session,
-        "options": options,
-        "approve": approver,
-        "approval_mode": "on",
-    }
+    terms: Any = {"session": session, "options": options, "approve": approver, "approval_mode": "on"}
     limits = [*_limits(arguments), *policies]
     if environment is not None:
         return environment.make_agent(model, system=prompt or None, tools=tools, policies=limits, **terms)

@@ -184,9 +184,8 @@ class LineChat:
     def _run_command(self, command: str, shown: bool) -> bool:
         """Run a command of the user's own and, if `shown`, let the model know; whether it was interrupted."""
         try:
-            outcome = self._runner.run(
-                run_shell(command, self._environment.directory, _write, sandbox=self._environment.sandbox())
-            )
+            place, sandbox = self._environment.directory, self._environment.sandbox()
+            outcome = self._runner.run(run_shell(command, place, _write, sandbox=sandbox))
         except Terminated:
             raise
         except KeyboardInterrupt:

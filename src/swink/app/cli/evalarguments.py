@@ -76,12 +76,8 @@ def _add_looks(add: Add) -> None:
 def _add_exports(add: Add) -> None:
     export = add("export", "transcripts for training, or a log for other viewers")
     export.add_argument("directory", metavar="DIR")
-    export.take(
-        "--format",
-        "openai, sharegpt: chat lines of the attempts that passed; inspect: a log that inspect_ai opens",
-        choices=("openai", "sharegpt", "inspect"),
-        default="openai",
-    )
+    kinds = "openai, sharegpt: chat lines of the attempts that passed; inspect: a log that inspect_ai opens"
+    export.take("--format", kinds, choices=("openai", "sharegpt", "inspect"), default="openai")
     export.take("-o --output", "where to write it (default: in DIR)", "FILE")
     export.flag("--force", "overwrite FILE")
     bring = add("import", "make a case file of a published benchmark")

@@ -130,6 +130,5 @@ def _explain(failure: OSError) -> str:
 def _text_stream(output: StandardStream, before: TextIO | None) -> TextIO:
     """Text for people: characters that the encoding lacks are replaced."""
     encoding = getattr(before, "encoding", None) or "utf-8"
-    return io.TextIOWrapper(
-        io.BufferedWriter(output), encoding, "replace", line_buffering=not output.is_vital or output.isatty()
-    )
+    by_line = not output.is_vital or output.isatty()
+    return io.TextIOWrapper(io.BufferedWriter(output), encoding, "replace", line_buffering=by_line)

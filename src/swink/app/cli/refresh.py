@@ -65,17 +65,14 @@ def update_command(arguments: argparse.Namespace) -> int:
 def fetch(directory: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """The newest wheel of the price data, from the user's own package index."""
     if importlib.util.find_spec("pip") is None:
-        raise UpdateFailed(
-            f"pip is needed to fetch {PACKAGE} and is not installed here; install it with "
-            f"`{sys.executable} -m ensurepip`"
-        )
+        how = f"install it with `{sys.executable} -m ensurepip`"
+        raise UpdateFailed(f"pip is needed to fetch {PACKAGE} and is not installed here; {how}")
     place = directory / "tmp"  # what pip leaves when it is interrupted goes with the directory
     place.mkdir()
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     quiet |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(place))
-    command = python_module(
-        "pip", *_PIP, "--dest", str(directory), PACKAGE, cwd=directory, env=environment({**environ, **quiet})
-    )
+    words, env = [*_PIP, "--dest", str(directory), PACKAGE], environment({**environ, **quiet})
+    command = python_module("pip", *words, cwd=directory, env=env)
     try:
         done = command.run(stderr=subprocess.STDOUT, timeout=_SECONDS)
     except subprocess.TimeoutExpired as error:

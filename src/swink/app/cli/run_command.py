@@ -3,8 +3,8 @@
 import argparse
 import sys
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from swink.agent import Agent
 from swink.agent.config import AgentResult
@@ -56,7 +56,9 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     saved = saved_run(arguments)
     environment = open_environment(load_settings()) if arguments.coding else None
     agent = make_agent(arguments, session=None if saved is None else saved.session, environment=environment)
-    answering = _answer_in(environment, agent, prompt, printer, arguments.deadline)
+    answering = answer(agent, prompt, printer, arguments.deadline)
+    if environment is not None:
+        answering = _inside(environment, answering)
     if saved is None:
         return run_to_end(answering)
     if isinstance(printer, JsonPrinter):
@@ -71,21 +73,14 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     return code if code or saved.is_complete else 1
 
 
-async def _answer_in(
-    environment: "AgentEnvironment | None",
-    agent: Agent,
-    prompt: str | None,
-    printer: Printer,
-    deadline: float | None,
-) -> int:
-    """Answer, in an environment that is open meanwhile."""
-    if environment is None:
-        return await answer(agent, prompt, printer, deadline)
+async def _inside(environment: "AgentEnvironment", answering: Coroutine[Any, Any, int]) -> int:
+    """Answer in an environment that is open meanwhile."""
     try:
         await environment.open()
         await environment.servers.settle()
-        return await answer(agent, prompt, printer, deadline)
+        return await answering
     finally:
+        answering.close()  # it has not begun if the environment did not open
         for notice in environment.take_notices():
             say(notice)
         await environment.aclose()

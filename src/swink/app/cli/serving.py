@@ -31,10 +31,8 @@ def serve_model_command(arguments: argparse.Namespace) -> int:
     name = parse_local_name(arguments.name)
     key = os.environ.get(_MODEL_KEY, "").strip() or None
     if key is None and arguments.host not in _LOOPBACK:
-        raise MisuseError(
-            f"serving on {arguments.host} lets the whole network use the model; "
-            f"set {_MODEL_KEY} to a key that clients must send"
-        )
+        remedy = f"set {_MODEL_KEY} to a key that clients must send"
+        raise MisuseError(f"serving on {arguments.host} lets the whole network use the model; {remedy}")
     return run_to_end(_serve_model(arguments, name, key))
 
 
@@ -118,10 +116,8 @@ def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
         token, *models = words
         if len(token) < 8 or not models or not all(":" in model or model == "*" for model in models):
             # The error does not quote the line: it holds a secret.
-            raise MisuseError(
-                f"{source}, line {number}: write a token of at least 8 characters, "
-                "then provider:model, with * for any part"
-            )
+            form = "write a token of at least 8 characters, then provider:model, with * for any part"
+            raise MisuseError(f"{source}, line {number}: {form}")
         tokens[token] = tuple(models)
     if not tokens:
         raise MisuseError(
@@ -143,10 +139,8 @@ def stream_fns_for(tokens: Mapping[str, tuple[str, ...]]) -> dict[str, StreamFn]
         if not catalog.has_provider(name):
             raise MisuseError(f"a token may use {name}:…, but: {unknown_provider(name)}")
         if name in ACCOUNTS and name not in ready and name not in _KEYLESS:
-            raise MisuseError(
-                f"a token may use {name}:…, but there is no key for it; "
-                f"store one with: swink keys set {ACCOUNTS[name].key_name}"
-            )
+            how = f"store one with: swink keys set {ACCOUNTS[name].key_name}"
+            raise MisuseError(f"a token may use {name}:…, but there is no key for it; {how}")
     _check_local({model for models in tokens.values() for model in models})
     found = {name: catalog.stream_fn_for(ModelSpec(name, "")) for name in sorted(wanted)}
     for name in sorted(ready - wanted) if any("*" in name for name in patterns) else ():
@@ -167,10 +161,8 @@ def _check_local(patterns: set[str]) -> None:
         name = model.removeprefix("local:")
         path = locate(name)
         if path is None or not path.exists():
-            raise MisuseError(
-                f"a token may use local:{name}, which is not on this machine; "
-                f"get it with: swink models pull {name}"
-            )
+            how = f"get it with: swink models pull {name}"
+            raise MisuseError(f"a token may use local:{name}, which is not on this machine; {how}")
 
 
 def _tls(files: list[str] | None) -> ssl.SSLContext | None:

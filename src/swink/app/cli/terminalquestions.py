@@ -62,9 +62,8 @@ def format_item(item: Item, asker: str = "the agent") -> str:
         lines.append(f"  {number}  {escape_invisible(choice).replace(chr(10), ' ')}")
     several = ", or several like 1,3" if item.several else ""
     how = f"a number{several}, or your own words" if item.choices else "your answer"
-    return "\n".join(
-        [f"swink: {escape_invisible(asker)} asks", *lines, f"swink: {how}; nothing to leave it unanswered: "]
-    )
+    first, last = f"swink: {escape_invisible(asker)} asks", f"swink: {how}; nothing to leave it unanswered: "
+    return "\n".join([first, *lines, last])
 
 
 def format_question(question: Question) -> str:

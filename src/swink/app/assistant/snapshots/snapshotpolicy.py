@@ -156,13 +156,10 @@ class Snapshots(Policy):
     async def changed(self) -> list[tuple[FileChange, Diff | None]]:
         """What the tools of this session changed, as it is now against what it was at first."""
 
-        def compare() -> list[tuple[FileChange, Diff | None]]:
-            return [
-                (change, difference(self._vault, change.path, change.then, change.now))
-                for change in self._plan(self._since(None))
-            ]
+        def compare(change: FileChange) -> tuple[FileChange, Diff | None]:
+            return change, difference(self._vault, change.path, change.then, change.now)
 
-        return await in_thread(compare)
+        return await in_thread(lambda: [*map(compare, self._plan(self._since(None)))])
 
     async def rewind(self, number: int, confirmed: Collection[str] = ()) -> Restored:
         """Restore files as they were before a prompt; what others changed only if its path is confirmed."""

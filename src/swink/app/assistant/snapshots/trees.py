@@ -7,11 +7,8 @@ from msgspec import Struct
 
 
 class FileEntry(Struct, frozen=True, array_like=True, gc=False):
-    """What is at a path.
-
-    `content` is the hash of a file, the target of a link (a character per byte), the hash of a stored
-    directory, or of a file whose content is not kept ("unsaved") its size and time.
-    """
+    """What is at a path; `content` is the hash of a file or of a stored directory, the target of a link
+    (a character per byte), or of a file whose content is not kept ("unsaved") its size and time."""
 
     kind: Literal["file", "link", "directory", "unsaved"]
     mode: int
