@@ -47,13 +47,7 @@ class Authorisation:
     """The login at one server, shared by its connections."""
 
     def __init__(
-        self,
-        server: HttpServer,
-        sdk: Sdk,
-        limits: PausableTimeouts,
-        on_login: OnLogin | None,
-        *,
-        fresh: bool = False,
+        self, server: HttpServer, sdk: Sdk, limits: PausableTimeouts, on_login: OnLogin | None, *, fresh: bool
     ) -> None:
         self._server = server
         self._sdk = sdk

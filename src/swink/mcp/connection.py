@@ -53,13 +53,13 @@ class ServerConnection:
         before_start: Callable[[], None] | None = None,
     ) -> None:
         self.server = server
-        self._sdk = sdk
-        self._limits = PausableTimeouts()
-        self._before_start = before_start
-        self._asker = None if on_elicit is None else ElicitCallback(server.name, on_elicit, sdk, self._limits)
-        self._login: Authorisation | None = None
+        self.sdk = sdk
+        self.limits = PausableTimeouts()
+        self.before_start = before_start
+        self.asker = None if on_elicit is None else ElicitCallback(server.name, on_elicit, sdk, self.limits)
+        self.login: Authorisation | None = None
         if isinstance(server, HttpServer):
-            self._login = Authorisation(server, sdk, self._limits, on_login, fresh=fresh_login)
+            self.login = Authorisation(server, sdk, self.limits, on_login, fresh=fresh_login)
         self._loop = asyncio.get_running_loop()
         self._session: McpSession | None = None
         self._sessions: list[McpSession] = []
@@ -73,8 +73,7 @@ class ServerConnection:
         if self._closed:
             raise McpError(f"MCP server {self.server.name!r} is closed")
         if self._session is None or self._session.lost:
-            asking = self._asker, self._login, self._before_start
-            self._session = McpSession(self.server, self._sdk, self._limits, *asking)
+            self._session = McpSession(self)
             self._sessions = [session for session in self._sessions if not session.task.done()]
             self._sessions.append(self._session)
         session = self._session
@@ -93,9 +92,9 @@ class ServerConnection:
         """Ask the server for its tools again."""
         session = await self.connected()
         try:
-            async with self._limits.of(self.server.connect_timeout):
+            async with self.limits.of(self.server.connect_timeout):
                 await session.refresh()
-        except self._sdk.failures as error:
+        except self.sdk.failures as error:
             text = self._describe(first_error(error))
             raise McpError(f"MCP server {self.server.name!r} does not list its tools: {text}") from error
 
@@ -108,10 +107,10 @@ class ServerConnection:
             return await self._call(tool, arguments, progress)
 
     async def _call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
-        if self._asker is not None:
-            self._asker.asked = 0
-        if self._login is not None:
-            self._login.failure = ""
+        if self.asker is not None:
+            self.asker.asked = 0
+        if self.login is not None:
+            self.login.failure = ""
         try:
             session = await self.connected()
         except McpError as error:
@@ -120,26 +119,26 @@ class ServerConnection:
             url = self.server.url if isinstance(self.server, HttpServer) else None
             observer.current.remote(self.server.name, tool, url)
         try:
-            async with self._limits.of(self.server.timeout):
+            async with self.limits.of(self.server.timeout):
                 try:
-                    with self._sdk.without_baggage():
+                    with self.sdk.without_baggage():
                         return await session.client.call_tool(tool, arguments, progress_callback=progress)
-                except self._sdk.McpFailure as error:
-                    if not (wanted := self._sdk.to_open(error)):
+                except self.sdk.McpFailure as error:
+                    if not (wanted := self.sdk.to_open(error)):
                         raise
                     raise ToolError(await self._open_first(tool, wanted)) from error
         except TimeoutError as error:
             late = f"timed out after {self.server.timeout:g} s"
             raise ToolError(f"error: {tool!r} on {self.server.name!r} {late}") from error
-        except self._sdk.failures as error:
+        except self.sdk.failures as error:
             raise self._failure(tool, session, first_error(error)) from error
 
     async def _open_first(self, tool: str, wanted: list[Any]) -> str:
         """Ask the person to open what the server wants opened first; what to tell the model."""
         said = "nobody can be asked to open a page here"
-        if self._asker is not None:
+        if self.asker is not None:
             for params in wanted:
-                said = await self._asker.open(params)
+                said = await self.asker.open(params)
         return f"error: {self.server.name!r} needs something done in a browser before {tool!r}: {said}"
 
     async def close(self) -> None:
@@ -157,15 +156,15 @@ class ServerConnection:
         if text == _FORGOTTEN:
             session.stop()
             return _SessionForgotten(f"error: {self.server.name!r} has no session for us")
-        answered = isinstance(error, self._sdk.McpFailure | ValueError | RuntimeError)
-        if answered and not session.lost and getattr(error, "code", None) != self._sdk.CLOSED:
+        answered = isinstance(error, self.sdk.McpFailure | ValueError | RuntimeError)
+        if answered and not session.lost and getattr(error, "code", None) != self.sdk.CLOSED:
             return ToolError(f"error: {self.server.name!r}: {text}")
         session.stop()
         lost = f"error: the connection to {self.server.name!r} was lost ({text})"
         return ToolError(f"{lost}; whether {tool!r} took effect is unknown")
 
     def _describe(self, error: BaseException) -> str:
-        hidden = () if self._login is None else self._login.secrets
+        hidden = () if self.login is None else self.login.secrets
         return redact_text(str(error) or type(error).__name__, *self.server.secrets, *hidden)[:_MAX_TEXT]
 
 
@@ -176,30 +175,17 @@ class _SessionForgotten(ToolError):
 class McpSession:
     """One connection, opened, held and closed in its own task."""
 
-    def __init__(
-        self,
-        server: Server,
-        sdk: Sdk,
-        limits: PausableTimeouts,
-        asker: ElicitCallback | None,
-        login: Authorisation | None,
-        before_start: Callable[[], None] | None,
-    ) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self.client: Any = None
         self.tools: list[Any] = []
-        self._server = server
-        self._sdk = sdk
-        self._limits = limits
-        self._asker = asker
-        self._login = login
-        self._before_start = before_start
+        self._of = connection
         self._ended = asyncio.Event()
         self._closing = False
         self._stderr: Stderr | None = None
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.opened.add_done_callback(mark_exception_seen)
-        self.task = loop.create_task(self._run(), name=f"swink-mcp-{server.name}")
+        self.task = loop.create_task(self._run(), name=f"swink-mcp-{connection.server.name}")
 
     @property
     def lost(self) -> bool:
@@ -218,7 +204,7 @@ class McpSession:
         tools: list[Any] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            with self._sdk.without_baggage():
+            with self._of.sdk.without_baggage():
                 page = await self.client.list_tools(cursor=cursor)
             tools.extend(page.tools)
             cursor = page.next_cursor
@@ -231,33 +217,30 @@ class McpSession:
         try:
             error = await self._try_to_hold("auto")
             # An old server may die of the question which protocol it speaks: then it is asked the old way.
-            if self._may_be_old(error):
+            is_hint = getattr(error, "code", None) in (self._of.sdk.CLOSED, self._of.sdk.TIMED_OUT)
+            if is_hint and not self._closing and not self.opened.done():
                 self._ended = asyncio.Event()
                 error = await self._try_to_hold("legacy")
         finally:
             self.client = None
             self._report(error)
 
-    def _may_be_old(self, error: BaseException | None) -> bool:
-        is_hint = getattr(error, "code", None) in (self._sdk.CLOSED, self._sdk.TIMED_OUT)
-        return is_hint and not self._closing and not self.opened.done()
-
     async def _try_to_hold(self, mode: str) -> BaseException | None:
         try:
             await self._hold(mode)
-        except (McpError, *self._sdk.failures) as failure:
+        except (McpError, *self._of.sdk.failures) as failure:
             return first_error(failure)
         return None
 
     async def _hold(self, mode: str) -> None:
         """Open, wait for the end, close."""
         async with AsyncExitStack() as stack:
-            stack.enter_context(self._sdk.without_baggage())
-            async with self._limits.of(self._server.connect_timeout):
-                transport = _watched(await self._transport(stack), self._ended, self._sdk)
-                us = self._sdk.Implementation(name="swink", version="1")
-                asking = {"client_info": us, "elicitation_callback": self._asker}
-                client = self._sdk.Client(transport, mode=mode, cache=None, **asking)
+            stack.enter_context(self._of.sdk.without_baggage())
+            async with self._of.limits.of(self._of.server.connect_timeout):
+                transport = _watched(await self._transport(stack), self._ended, self._of.sdk)
+                us = self._of.sdk.Implementation(name="swink", version="1")
+                asking = {"client_info": us, "elicitation_callback": self._of.asker}
+                client = self._of.sdk.Client(transport, mode=mode, cache=None, **asking)
                 self.client = await stack.enter_async_context(client)
                 await self.refresh()
             if self._stderr is not None:
@@ -266,21 +249,21 @@ class McpSession:
             await self._ended.wait()
 
     async def _transport(self, stack: AsyncExitStack) -> Any:
-        server, sdk = self._server, self._sdk
+        server, sdk = self._of.server, self._of.sdk
         if isinstance(server, HttpServer):
             # Calls have the server's `timeout`; the HTTP client must not cut off a slow tool before that.
             opening = sdk.http(server.connect_timeout, None, dict(server.headers))
             http = await stack.enter_async_context(opening)
-            client = http if self._login is None else AuthorisedClient(http, self._login)
+            client = http if self._of.login is None else AuthorisedClient(http, self._of.login)
             return sdk.http_client(server.url, http_client=client, max_sse_event_size=_MOST_BYTES)
-        if self._before_start is not None:
-            await in_thread(self._before_start)
+        if self._of.before_start is not None:
+            await in_thread(self._of.before_start)
         self._stderr = Stderr(server.name, server.secrets)
         stack.callback(self._stderr.close)
         return sdk.stdio_client(_parameters(server, sdk), errlog=self._stderr.file)
 
     def _report(self, error: BaseException | None) -> None:
-        name, secrets = self._server.name, self._server.secrets
+        name, secrets = self._of.server.name, self._of.server.secrets
         if self.opened.done():
             if error is not None:
                 text = redact_text(str(error), *secrets)
@@ -288,10 +271,10 @@ class McpSession:
             return
         what = str(error) or type(error).__name__
         if isinstance(error, TimeoutError):
-            what = f"no answer within {self._server.connect_timeout:g} s"
+            what = f"no answer within {self._of.server.connect_timeout:g} s"
         text = f"cannot be reached: {redact_text(what, *secrets)}"
-        if self._login is not None and self._login.failure:
-            text = redact_text(self._login.failure, *secrets)
+        if self._of.login is not None and self._of.login.failure:
+            text = redact_text(self._of.login.failure, *secrets)
         if self._stderr is not None and (said := self._stderr.last_lines):
             text += f"; it said:\n{said}"
         self.opened.set_exception(McpError(f"MCP server {name!r} {text}"))

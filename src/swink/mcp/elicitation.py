@@ -89,7 +89,9 @@ class ElicitField(Struct, frozen=True):
             case "text", str():
                 return self._bad_text(value)
             case ("integer", int()) | ("number", int() | float()) if not isinstance(value, bool):
-                return self._bad_number(value)
+                if not abs(value) <= _LARGEST:
+                    return "it must be a number"
+                return self._out_of("minimum", "maximum", value, "it must be")
             case "choice", str() if value in self.choices:
                 return ""
             case "choices", [*several] if all(
@@ -114,11 +116,6 @@ class ElicitField(Struct, frozen=True):
                 return "please give a date and time such as 2026-01-31T12:00:00Z"
             case _:
                 return ""
-
-    def _bad_number(self, number: float) -> str:
-        if not abs(number) <= _LARGEST:
-            return "it must be a number"
-        return self._out_of("minimum", "maximum", number, "it must be")
 
     def _out_of(self, least: str, most: str, number: float, what: str) -> str:
         low, high = self.limits.get(least), self.limits.get(most)

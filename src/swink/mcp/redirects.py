@@ -37,10 +37,7 @@ class Redirect(Struct, frozen=True):
 class Listener:
     """Listens on a port of this machine from the start of a login to its end.
 
-    >>> async with Listener(port) as listener:
-    ...     listener.expect(state)
-    ...     # the browser is sent to the authorisation server, with listener.uri and the state
-    ...     redirect = await listener.redirect()
+    The browser is sent to the authorisation server with `uri` and the state that is `expect`ed.
     """
 
     def __init__(self, port: int = 0) -> None:

@@ -45,7 +45,11 @@ class PausableTimeouts:
     async def ask(self, asking: Coroutine[Any, Any, T]) -> T:
         """What a person says; `Withdrawn` if everything that it was asked for has ended meanwhile."""
         task = asyncio.create_task(asking, name="swink-mcp-ask")
-        self._pause()
+        now = asyncio.get_running_loop().time()
+        for limit in self._left:
+            if (when := limit.when()) is not None and not limit.expired():
+                self._left[limit] = when - now
+                limit.reschedule(None)
         self._asking.add(task)
         try:
             await asyncio.wait([task])
@@ -60,13 +64,6 @@ class PausableTimeouts:
         if task.cancelled():
             raise Withdrawn
         return task.result()
-
-    def _pause(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for limit in self._left:
-            if (when := limit.when()) is not None and not limit.expired():
-                self._left[limit] = when - now
-                limit.reschedule(None)
 
     def _start(self, limit: asyncio.Timeout) -> None:
         left = self._left[limit]

@@ -55,7 +55,7 @@ async def serve_app(
     runner = web.AppRunner(site, handler_cancellation=True, access_log=None, **limits)
     await runner.setup()
     try:
-        await Site(runner, host, port, connections, tls).start()
+        await Site(runner, (host, port), connections, tls).start()
         bound = runner.addresses[0]
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         yield f"{'https' if tls else 'http'}://{shown}:{bound[1]}"

@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 import ssl
 import sys
+from functools import partial
 from typing import Any, cast
 
 from aiohttp import web
@@ -97,15 +98,10 @@ class Site(web.BaseSite):
     """An address that a server listens on."""
 
     def __init__(
-        self,
-        runner: web.AppRunner,
-        host: str,
-        port: int,
-        connections: Connections,
-        tls: ssl.SSLContext | None,
+        self, runner: web.AppRunner, at: tuple[str, int], connections: Connections, tls: ssl.SSLContext | None
     ) -> None:
         super().__init__(runner, ssl_context=tls)
-        self._address = host, port
+        self._address = at
         self._tls = tls
         self._connections = connections
 
@@ -118,9 +114,8 @@ class Site(web.BaseSite):
         await super().start()
         server = self._runner.server
         assert server is not None
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: self._connections.protocol(server, self._tls), *self._address
-        )
+        make = partial(self._connections.protocol, server, self._tls)
+        self._server = await asyncio.get_running_loop().create_server(make, *self._address)
 
 
 class _Watched(asyncio.Protocol):

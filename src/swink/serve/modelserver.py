@@ -69,10 +69,7 @@ async def serve_model(
     parallel: int = 2,
     progress: Callable[[State], None] | None = None,
 ) -> AsyncGenerator[ServedModel, None]:
-    """Load a model and serve it while the block runs.
-
-    Port 0 takes a free one; any address but loopback needs an `api_key`.
-    """
+    """Load a model and serve it; port 0 takes a free one, any address but loopback needs an `api_key`."""
     _check_key(host, api_key)
     stream_fn = LocalStreamFn(context=context, threads=threads, parallel=parallel, progress=progress)
     await stream_fn.ready(model_id)

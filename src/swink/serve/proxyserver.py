@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from swink import stream
 from swink.errors import InvalidInput, MisuseError, NetworkError, StreamError
 from swink.messages import ModelSpec
 from swink.messages.redact import redact_text
@@ -25,20 +26,7 @@ from swink.providers.proxy.wire import VERSION, WireRequest, decode_request, enc
 from swink.serve.admission import is_name, is_served
 from swink.serve.asgi import App, Message, Receive, Send, admit, read_body, serve_app
 from swink.serve.wire import Refused, error_event
-from swink.stream import (
-    AssistantMessageEvent,
-    BlockAdded,
-    Done,
-    Error,
-    LlmContext,
-    PromptProgress,
-    Start,
-    StreamFn,
-    StreamOptions,
-    ThinkingEnd,
-    ThinkingStart,
-    UsageUpdate,
-)
+from swink.stream import AssistantMessageEvent, Done, Error, LlmContext, Start, StreamFn, StreamOptions
 from swink.system.aio import close
 from swink.system.threads import in_thread
 
@@ -123,7 +111,10 @@ class _Proxy:
         if allowed is None:
             raise Refused(401, "unknown token")
         admit(scope)
-        body = await self._read(headers, receive)
+        announced = headers.get("content-length", "")
+        if announced.isascii() and announced.isdigit() and int(announced) > self._max_body:
+            raise Refused(413, f"the request is larger than {self._max_body} bytes")
+        body = await read_body(receive, self._max_body, BODY_SECONDS)
         return None if body is None else await self._job(body, allowed)
 
     def _models_of(self, authorization: str) -> tuple[str, ...] | None:
@@ -135,12 +126,6 @@ class _Proxy:
             if hmac.compare_digest(digest, given):
                 found = models
         return found if scheme.lower() == "bearer" else None
-
-    async def _read(self, headers: Mapping[str, str], receive: Receive) -> bytes | None:
-        announced = headers.get("content-length", "")
-        if announced.isascii() and announced.isdigit() and int(announced) > self._max_body:
-            raise Refused(413, f"the request is larger than {self._max_body} bytes")
-        return await read_body(receive, self._max_body, BODY_SECONDS)
 
     async def _job(self, body: bytes, allowed: tuple[str, ...]) -> _Job:
         try:
@@ -256,17 +241,17 @@ class _Outbox:
 async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
     """The stream function's events, ended by a terminal whatever it does; its own secrets stay here."""
     started = False
-    stream = job.stream_fn(job.model, job.context, job.options)
+    events = job.stream_fn(job.model, job.context, job.options)
     try:
-        async for event in stream:
+        async for event in events:
             if not started and not isinstance(event, Start):
                 yield Start()
             started = True
-            if isinstance(event, UsageUpdate | PromptProgress) and job.version == 1:
+            if isinstance(event, stream.UsageUpdate | stream.PromptProgress) and job.version == 1:
                 continue  # version 1 has no such event
-            if isinstance(event, BlockAdded) and job.revision == 0:
-                yield ThinkingStart(event.index)  # an empty thought: later blocks keep their numbers
-                event = ThinkingEnd(event.index)
+            if isinstance(event, stream.BlockAdded) and job.revision == 0:
+                yield stream.ThinkingStart(event.index)  # an empty thought: later blocks keep their numbers
+                event = stream.ThinkingEnd(event.index)
             if isinstance(event, Error):
                 event = replace(event, message=redact_text(event.message))
             yield event
@@ -277,7 +262,7 @@ async def _events(job: _Job) -> AsyncGenerator[AssistantMessageEvent, None]:
         # A stream function is the application's code.
         failure = error
     finally:
-        await close(stream)
+        await close(events)
     if not started:
         yield Start()
     end = error_event(failure, job.model)
