@@ -25,19 +25,12 @@ _SUFFIXES = (".eval.yaml", ".eval.yml", ".eval.json")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The flags of the command line."""
     group = parser.getgroup("swink", "evaluation of agents (swink)")
-    group.addoption(
-        "--record",
-        action="store_true",
-        dest="swink_record",
-        help="ask the models of `replay` and of *.eval.yaml for real, and record the cassettes anew",
-    )
+    models = "the models of `replay` and of *.eval.yaml"
+    record = f"ask {models} for real, and record the cassettes anew"
+    group.addoption("--record", action="store_true", dest="swink_record", help=record)
+    replay = f"answer {models} from their cassettes (the default)"
     with suppress(ValueError):  # another plugin has the flag; replaying is the default anyway
-        group.addoption(
-            "--replay",
-            action="store_false",
-            dest="swink_record",
-            help="answer the models of `replay` and of *.eval.yaml from their cassettes (the default)",
-        )
+        group.addoption("--replay", action="store_false", dest="swink_record", help=replay)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -17,7 +17,6 @@ from swink.app.assistant.settings import load_settings
 from swink.app.cli.terminal import say, say_in_passing
 from swink.errors import MisuseError
 from swink.memory.session import Session
-from swink.messages import ModelSpec
 from swink.models import catalog
 from swink.stream import StreamFn, StreamOptions
 from swink.tools import Tool
@@ -45,7 +44,12 @@ def make_agent(
     """
     use_local_models()
     before = None if session is None else session.model
-    choice = choose_model(arguments.model) if before is None or arguments.model else _as_before(before)
+    if before is None or arguments.model:
+        choice = choose_model(arguments.model)
+    elif catalog.has_provider(before.provider):
+        choice = ModelChoice(before)
+    else:
+        raise unknown_provider(str(before))
     is_about_to_choose = environment is not None and environment.is_first_run
     announce(ModelChoice(choice.model) if is_about_to_choose else choice, tell)
     word = approval_word(arguments)
@@ -93,13 +97,6 @@ def make_chat_agent(
     snapshots = Snapshots(environment.directory, saved, limits=limits)
     approver = snapshots.approving(permissions)
     return make_agent(arguments, approver, saved.session, [snapshots], environment, tell=tell), snapshots
-
-
-def _as_before(model: ModelSpec) -> ModelChoice:
-    """The model of the session, if its provider is known here."""
-    if not catalog.has_provider(model.provider):
-        raise unknown_provider(str(model))
-    return ModelChoice(model)
 
 
 def _gone(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:

@@ -82,14 +82,9 @@ def _add_conversation(parser: CommandParser) -> None:
     parser.take("-C", "work in this directory", "DIR", dest="directory")
     parser.take("-m --model", '"provider:model"; see swink models list', "MODEL")
     parser.take("-s --system", "the system prompt", "TEXT")
-    parser.take(
-        "-t --tool",
-        "a function, a tool or a list of tools that the model may use; "
-        "modules of the current directory are found (repeatable)",
-        "MODULE:FUNCTION",
-        action="append",
-        default=[],
-    )
+    tool = "a function, a tool or a list of tools that the model may use"
+    tool += "; modules of the current directory are found (repeatable)"
+    parser.take("-t --tool", tool, "MODULE:FUNCTION", action="append", default=[])
     meanings = ", ".join(f"{word}: {meaning}" for word, meaning in MEANINGS.items())
     approve = f"tool calls: {meanings} (default: approve in config.toml, else smart)"
     parser.take("--approve", approve, "|".join(APPROVAL_WORDS), type=approval)
@@ -200,12 +195,8 @@ def _add_servers(commands: Any) -> None:
     proxy = add("serve", "answer clients that hold a token", "serving:serve_proxy")
     proxy.take("--host", "address to listen on (default: %(default)s)", default="127.0.0.1")
     proxy.take("--port", "0 takes a free one (default: %(default)s)", type=port, default=8181)
-    proxy.take(
-        "--tokens",
-        "lines of a token and the models it may use, e.g. SECRET anthropic:* openai:gpt-5; "
-        "without a file SWINK_PROXY_TOKENS",
-        "FILE",
-    )
+    tokens = "lines of a token and the models it may use, e.g. SECRET anthropic:* openai:gpt-5"
+    proxy.take("--tokens", f"{tokens}; without a file SWINK_PROXY_TOKENS", "FILE")
     proxy.add_argument("--tls", nargs=2, metavar=("CERTIFICATE", "KEY"), help="serve https with these files")
 
 

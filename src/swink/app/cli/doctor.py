@@ -58,20 +58,9 @@ async def _findings() -> list[Finding]:
     places, key_findings = _keys()
     configured = [item for item in ACCOUNTS.values() if not item.shares and item.is_configured(places)]
     reached = await asyncio.gather(*map(_reach, configured))
-    return [
-        _python(),
-        *_terminal(),
-        _screen(),
-        *_settings(),
-        *_sessions(),
-        *key_findings,
-        *reached,
-        *_local(any_key=bool(configured)),
-        _choice(),
-        _prices(),
-        _trust(),
-        await _sandbox(),
-    ]
+    here = [_python(), *_terminal(), _screen(), *_settings(), *_sessions()]
+    models = [*key_findings, *reached, *_local(any_key=bool(configured)), _choice(), _prices()]
+    return [*here, *models, _trust(), await _sandbox()]
 
 
 def _python() -> Finding:

@@ -60,14 +60,6 @@ def init_command(arguments: argparse.Namespace) -> int:
 
 
 @coded
-def run_command(arguments: argparse.Namespace) -> int:
-    """Try an agent on cases."""
-    from swink.app.cli.evaluating import run_cases
-
-    return run_cases(arguments)
-
-
-@coded
 def report_command(arguments: argparse.Namespace) -> int:
     """Write the reports of a run anew, and show its table."""
     from swink.eval.evalrun import open_run, read_summary
@@ -181,14 +173,6 @@ def schema_command(arguments: argparse.Namespace) -> int:
 
     print(schema_text())
     return 0
-
-
-@coded
-def simulate_command(arguments: argparse.Namespace) -> int:
-    """Let a model play the user."""
-    from swink.app.cli.simulating import simulate
-
-    return simulate(arguments)
 
 
 def existing(path: str) -> Path:

@@ -20,15 +20,11 @@ def add_eval(commands: Any) -> None:
 
 
 def _add_run(add: Add) -> None:
-    run = add("run", "try an agent on the cases of a file")
+    run = add("run", "try an agent on the cases of a file", "evaluating:run")
     cases = "a YAML, JSON or Python file, or a directory of them (default: %(default)s)"
     run.take("cases", cases, "CASES", nargs="?", default="cases.yaml")
-    run.take(
-        "--agent",
-        "a function that takes a case and gives an agent; modules of the current directory are found "
-        "(default: the suite's own agent)",
-        "MODULE:FACTORY",
-    )
+    agent = "a function that takes a case and gives an agent; modules of the current directory are found"
+    run.take("--agent", f"{agent} (default: the suite's own agent)", "MODULE:FACTORY")
     run.take("-m --model", 'in place of the agent\'s own: "provider:model"', "MODEL")
     run.take("--repeat", "attempts a case (default: 1)", "N", type=count, default=1)
     run.take("--concurrency", "attempts at once (default: %(default)s)", "N", type=count, default=8)
@@ -90,7 +86,7 @@ def _add_exports(add: Add) -> None:
 
 
 def _add_simulate(add: Add) -> None:
-    simulate = add("simulate", "let a model play the user of an agent, and watch")
+    simulate = add("simulate", "let a model play the user of an agent, and watch", "simulating:simulate")
     simulate.take("--agent", "a function that gives the agent", "MODULE:FACTORY")
     simulate.take("-m --model", "of the agent", "MODEL")
     simulate.take("--goal", "what the user wants", "TEXT", required=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swink.app.cli.eval_commands import FAILED, TROUBLE, existing, signing_key
+from swink.app.cli.eval_commands import FAILED, TROUBLE, coded, existing, signing_key
 from swink.app.cli.terminal import say, table, wants_colour
 from swink.errors import InvalidInput
 from swink.eval.case import Suite
@@ -32,7 +32,8 @@ RESULTS = Path("eval-results")
 _PASSED_ON = ("concurrency", "repeat", "engine", "model", "resume", "budget", "timeout", "rate_limit")
 
 
-def run_cases(arguments: argparse.Namespace) -> int:
+@coded
+def run_command(arguments: argparse.Namespace) -> int:
     """Run the cases and show what they came to."""
     given = None if arguments.agent is None else load_factory(arguments.agent)  # its module may have scorers
     suite = _chosen(_suite(arguments), arguments)
@@ -132,12 +133,9 @@ def _chosen(suite: Suite, arguments: argparse.Namespace) -> Suite:
     if missing := [tag for tag in arguments.tag if tag not in tags]:
         has = f"it has {', '.join(sorted(tags))}" if tags else "it has no tags"
         raise InvalidInput(f"no case in {arguments.cases} has the tag {missing[0]!r}; {has}")
-    chosen = [
-        case
-        for case in suite.cases
-        if (not arguments.case or case.id in arguments.case)
-        and (not arguments.tag or any(tag in case.tags for tag in arguments.tag))
-    ][: arguments.limit]
+    named = [case for case in suite.cases if not arguments.case or case.id in arguments.case]
+    wanted = set(arguments.tag)
+    chosen = [case for case in named if not wanted or wanted & set(case.tags)][: arguments.limit]
     if not chosen:
         raise InvalidInput(f"no case in {arguments.cases} is asked for by both --case and --tag")
     return replace(suite, cases=tuple(chosen))

@@ -36,16 +36,18 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 def show_command(arguments: argparse.Namespace) -> int:
     """Everything that the catalog says of one model."""
-    spec = parse_model(arguments.model)
+    spec, said = parse_model(arguments.model), {True: "yes", False: "no", None: "?"}
+    can = {name: getattr(spec.capabilities, name, None) for name in Capabilities.__struct_fields__}
+    abilities = [(name.replace("_", " "), said[value]) for name, value in can.items()]
     rows = [
         ("model", str(spec)),
         ("context", _number(spec.context_window)),
         ("output", _number(spec.max_output)),
-        *_abilities(spec.capabilities),
+        *abilities,
         *_price_rows(spec),
         ("as of", f"{catalog.catalog_date()}, {catalog.catalog_source()}"),
     ]
-    print(table([(name, text) for name, text in rows]))
+    print(table([*rows]))
     if spec.capabilities is None:
         near = [name for name in nearest_models(str(spec)) if name.startswith(f"{spec.provider}:")]
         hint = f"; near it are {', '.join(near)}" if near else ""
@@ -124,13 +126,6 @@ def _row(spec: ModelSpec) -> tuple[str, ...]:
     has_key = account is not None and (account.variable or account.key_name in key_places())
     limits = _number(spec.context_window), _number(spec.max_output)
     return (str(spec), *limits, *prices, "yes" if has_key else "no")
-
-
-def _abilities(can: Capabilities | None) -> list[tuple[str, str]]:
-    """What it can do: yes, no or unknown."""
-    said = {True: "yes", False: "no", None: "?"}
-    values = {name: getattr(can, name, None) for name in Capabilities.__struct_fields__}
-    return [(name.replace("_", " "), said[value]) for name, value in values.items()]
 
 
 def _price_rows(spec: ModelSpec) -> list[tuple[str, str]]:

@@ -135,7 +135,9 @@ def check_command(arguments: argparse.Namespace) -> int:
     checks = store.check(None if arguments.id is None else _find(store, arguments.id))
     damaged = [check for check in checks if not check.sound]
     for check in damaged:
-        print(f"{check.id}: {_damage(check)}")
+        lost = "; ".join(f"line {loss.line}, {loss.bytes} bytes: {loss.problem}" for loss in check.losses)
+        what = f"{check.messages} messages can be read; lost: {lost}"
+        print(f"{check.id}: {what if check.error is None else check.error}")
     if not damaged:
         say(f"{_count(len(checks))} checked, all sound")
         return 0
@@ -199,13 +201,6 @@ def _find(store: SyncStore, part: str) -> str:
         if len(unread) != 1:
             raise
         return unread[0]
-
-
-def _damage(check: Check) -> str:
-    if check.error is not None:
-        return check.error
-    parts = [f"line {loss.line}, {loss.bytes} bytes: {loss.problem}" for loss in check.losses]
-    return f"{check.messages} messages can be read; lost: {'; '.join(parts)}"
 
 
 def _repair(store: SyncStore, check: Check) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from swink import Agent
 from swink.agent.config import AgentResult
+from swink.app.cli.eval_commands import coded
 from swink.app.cli.printing import TextPrinter
 from swink.app.cli.terminal import say
 from swink.errors import InvalidInput, MisuseError
@@ -36,6 +37,9 @@ def simulate(arguments: argparse.Namespace) -> int:
         what = "is there already" if output.exists() else "is in no directory that exists"
         raise MisuseError(f"--output {output} {what}; name another file")
     return run_to_end(_simulate(arguments, output))
+
+
+simulate_command = coded(simulate)
 
 
 async def _simulate(arguments: argparse.Namespace, output: Path | None) -> int:

@@ -39,7 +39,23 @@ class TerminalPerson:
     async def ask(self, question: Question) -> Reply:
         """The reply to a question about a call; a refusal where there is no terminal."""
         async with self._alone:
-            return await _ask(question)
+            name = escape_invisible(question.request.name)
+            answers = f"y allows it, a allows {question.always} in this session, n refuses"
+            text = f"{format_question(question)}\nswink: {answers}\nswink: allow {name}? [y/N] "
+            for _ in range(_TIMES):
+                answer = await _answer_to(text)
+                if answer is None:
+                    hint = "--approve off allows such calls, --approve deny refuses them without a word"
+                    why = question.notice or hint
+                    say(f"{name} needs approval and there is no terminal to ask on; {why}", "warning")
+                    return Refuse(question.notice, by=ABSENT)
+                reply = parse_reply(answer)
+                if isinstance(reply, Always):
+                    say(f"allowed from now on in this session: {question.always}", "dim")
+                if reply is not None:
+                    return reply
+                text = f"swink: please answer y, a or n: allow {name}? [y/N] "
+            return Refuse(by=NOT_UNDERSTOOD)
 
     async def fill_in(self, form: Form) -> list[str] | None:
         """The answers to what the agent asks, by number or in words; None if one is left empty."""
@@ -88,28 +104,6 @@ def format_question(question: Question) -> str:
         if with_diff and preview.diff is not None:
             lines += [f"  │ {escape_invisible(line)}" for line in preview.diff.unified.split("\n")[2:-1]]
     return "\n".join(lines)
-
-
-async def _ask(question: Question) -> Reply:
-    name = escape_invisible(question.request.name)
-    text = (
-        f"{format_question(question)}\nswink: y allows it, a allows {question.always} in this session, "
-        f"n refuses\nswink: allow {name}? [y/N] "
-    )
-    for _ in range(_TIMES):
-        answer = await _answer_to(text)
-        if answer is None:
-            hint = "--approve off allows such calls, --approve deny refuses them without a word"
-            why = question.notice or hint
-            say(f"{name} needs approval and there is no terminal to ask on; {why}", "warning")
-            return Refuse(question.notice, by=ABSENT)
-        reply = parse_reply(answer)
-        if isinstance(reply, Always):
-            say(f"allowed from now on in this session: {question.always}", "dim")
-        if reply is not None:
-            return reply
-        text = f"swink: please answer y, a or n: allow {name}? [y/N] "
-    return Refuse(by=NOT_UNDERSTOOD)
 
 
 async def _answer_to(question: str) -> str | None:
