@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
 from swink.agent.config import ApprovalMode, PromptContext
@@ -38,15 +36,6 @@ from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool
 from swink.tools.coding.background import Background, Job
 from swink.tools.coding.sandbox import Sandbox
-
-
-class _Terms(Struct, frozen=True):
-    """What an agent of this environment, and its sub-agents, are made with."""
-
-    approve: Approve | None = None
-    approval_mode: ApprovalMode = "on"
-    options: StreamOptions = StreamOptions()
-    stream_fn: StreamFn | None = None
 
 
 class AgentEnvironment:
@@ -77,7 +66,8 @@ class AgentEnvironment:
         """Puts what the agent asks to the person; without it the agent has no ask_user."""
         self._notices: list[str] = []
         self._said: set[str] = set()
-        self._terms = _Terms()
+        self._terms: dict[str, Any] = {}
+        """What an agent of this environment, and its sub-agents, are made with."""
         self._around: Surroundings | None = None
         self._base: tuple[Tool, ...] | None = None
 
@@ -118,19 +108,17 @@ class AgentEnvironment:
 
         The policies hold for its sub-agents too, and limits count all of them together.
         """
-        self._terms = _Terms(approve, approval_mode, options, stream_fn)
+        self._terms = {"approve": approve, "approval_mode": approval_mode}
+        self._terms |= {"options": options, "stream_fn": stream_fn}
         self.agent = Agent(
             model,
             system_prompt=self._prompt if system is None else system,
             tools=[*tools, self, *_gone(session, tools)],
             session=session,
-            options=options,
             policies=[HoldBelow(policies), *policies] if policies else (),
-            approve=approve,
-            approval_mode=approval_mode,
             # What a small model writes as a summary loses more than a window that is cut.
             transform_context="window" if is_small(with_limits(model)) else "summary",
-            stream_fn=stream_fn,
+            **self._terms,
         )
         return self.agent
 
@@ -220,17 +208,9 @@ class AgentEnvironment:
 
     def _make_sub_agent(self, kind: Kind) -> Agent:
         assert self.agent is not None
-        terms = self._terms
-        around = "" if self._around is None else f"\n\n{self._around}"
-        return Agent(
-            self.agent.model,
-            system_prompt=f"{PROMPTS[kind]}{around}",
-            tools=[_SubAgentTools(self, kind)],
-            approve=terms.approve,
-            approval_mode=terms.approval_mode,
-            options=terms.options,
-            stream_fn=terms.stream_fn,
-        )
+        prompt = PROMPTS[kind] if self._around is None else f"{PROMPTS[kind]}\n\n{self._around}"
+        tools = [_SubAgentTools(self, kind)]
+        return Agent(self.agent.model, system_prompt=prompt, tools=tools, **self._terms)
 
     def tools_of(self, kind: Kind) -> Sequence[Tool]:
         """The tools of a sub-agent now; those that read, if it only looks or the assistant plans by now."""

@@ -1,10 +1,5 @@
-"""The approval modes of the coding agent: those of `Agent`, and two that its approval callback carries out.
-
-on      ask for every call
-smart   ask for the tools that require approval
-off     ask for none
-edits   as smart, without file edits: the callback accepts them
-deny    refuse what would ask: the callback rejects it
+"""The approval modes of the coding agent: those of `Agent`, and two that its approval callback carries out:
+edits, which it accepts, and deny, by which it rejects what would ask.
 """
 
 from typing import Literal, cast

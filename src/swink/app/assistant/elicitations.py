@@ -66,17 +66,13 @@ def _item(field: ElicitField, wrong: str) -> Item:
     if len(labels) > _MOST_CHOICES:
         question, labels = f"{question}\nOne of: {', '.join(labels)}"[:2_000], []
     if field.kind != "choices" and field.default is not None:
-        usual = _shown(field)
+        usual = field.choices.get(str(field.default), str(field.default))
+        if isinstance(field.default, bool):
+            usual = "yes" if field.default else "no"
         labels = [usual, *(label for label in labels if label != usual)]
     if not field.required:
         labels.append(SKIP)
     return Item(question, tuple(labels), field.kind == "choices")
-
-
-def _shown(field: ElicitField) -> str:
-    if isinstance(field.default, bool):
-        return "yes" if field.default else "no"
-    return field.choices.get(str(field.default), str(field.default))
 
 
 def _asker(asked: Elicitation) -> str:

@@ -75,12 +75,8 @@ async def check_key(account: ProviderAccount, key: str, *, stream_fn: StreamFn |
     """Send one tiny request with a key; what went wrong, in words, or None if it works."""
     if account.default_model is None:
         return None  # which model to ask is not known
-    agent = Agent(
-        f"{account.provider}:{account.default_model}",
-        options=StreamOptions(max_tokens=16, api_key=key),
-        retry=ExponentialBackoff(max_attempts=1),
-        stream_fn=stream_fn,
-    )
+    model, options = f"{account.provider}:{account.default_model}", StreamOptions(max_tokens=16, api_key=key)
+    agent = Agent(model, options=options, retry=ExponentialBackoff(max_attempts=1), stream_fn=stream_fn)
     try:
         async with asyncio.timeout(_SECONDS):
             result = await agent.run("Say yes.")

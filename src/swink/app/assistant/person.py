@@ -52,6 +52,8 @@ class Reconsider(Struct, frozen=True):
 
 Reply = Once | Always | ByRule | Refuse | Reconsider
 
+_YES, _ALWAYS, _NO = Once(), Always(), Refuse()
+_TYPED = {"y": _YES, "yes": _YES, "a": _ALWAYS, "always": _ALWAYS, "": _NO, "n": _NO, "no": _NO}
 ABSENT = "nobody is there to approve this call"
 NOT_UNDERSTOOD = "the user gave no answer that is understood"
 """Who or what refused, where no answer came."""
@@ -110,15 +112,7 @@ def default_key(question: Question) -> str:
 
 def parse_reply(typed: str) -> Once | Always | Refuse | None:
     """The reply that a typed line means; an empty one refuses, None is no answer."""
-    match typed.strip().lower():
-        case "y" | "yes":
-            return Once()
-        case "a" | "always":
-            return Always()
-        case "" | "n" | "no":
-            return Refuse()
-        case _:
-            return None
+    return _TYPED.get(typed.strip().lower())
 
 
 class _Asked(Protocol):

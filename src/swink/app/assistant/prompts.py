@@ -57,12 +57,9 @@ class Surroundings(Struct, frozen=True):
 def look_around(directory: Path, today: date | None = None) -> Surroundings:
     """What there is to say about a directory now; blocking, so call it in a thread."""
     shell = os.path.basename(os.environ.get("SHELL") or "sh")
-    return Surroundings(
-        str(directory),
-        f"{platform.system()} {platform.machine()}, shell {shell}",
-        (today or date.today()).isoformat(),
-        _branch(directory),
-    )
+    system = f"{platform.system()} {platform.machine()}, shell {shell}"
+    day = (today or date.today()).isoformat()
+    return Surroundings(str(directory), system, day, _branch(directory))
 
 
 def is_small(model: ModelSpec) -> bool:

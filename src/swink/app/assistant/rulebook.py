@@ -250,11 +250,6 @@ def _read_heading(line: str) -> str | None:
     return inside if os.path.isabs(inside) else None
 
 
-def _heading(section: str) -> str:
-    plain = section.isprintable() and section.strip() == section
-    return f"[{section}]" if plain else f"[{msgspec.json.encode(section).decode()}]"
-
-
 def _insert(lines: list[str], section: str, new: list[str]) -> list[str]:
     """The lines with new ones at the end of a section."""
     at: int | None = None
@@ -265,7 +260,9 @@ def _insert(lines: list[str], section: str, new: list[str]) -> list[str]:
         if current == section:
             at = number + 1 if line.strip() or at is None else at
     if at is None:
-        return [*lines, "", _heading(section), *new] if section else [*new, *lines]
+        plain = section.isprintable() and section.strip() == section
+        heading = f"[{section if plain else msgspec.json.encode(section).decode()}]"
+        return [*lines, "", heading, *new] if section else [*new, *lines]
     return [*lines[:at], *new, *lines[at:]]
 
 

@@ -102,7 +102,7 @@ def _placed(
     """The server with the directory that it starts in, and its program by its whole path if it names one.
 
     That of a project (`owner`) starts in it; one of the user's in a directory of its own, so that no file of
-    the folder decides what it does. `cwd = "."` starts it in the folder, where that is trusted.
+    the folder decides what it does, unless its `cwd` says so and the folder is trusted.
     """
     from swink.mcp.serverconfig import own_directory
 

@@ -1,17 +1,4 @@
-"""Settings: the file that holds what a person chose once.
-
-config.toml    default_model = "provider:model"
-               approve = one of `APPROVAL_WORDS`
-               save = true | false
-               title = "words" | "model"
-               theme = "auto" | "dark" | "light" | "high-contrast" | "ansi" | "plain"
-               thinking = "hidden" | "collapsed" | "shown"
-               busy_enter = "steer" | "queue"
-               notifications = true | false
-               editor = "code --wait"
-               snapshot_megabytes, snapshot_files = numbers
-               [keys]            key bindings: command_palette = "ctrl+k"
-               [mcp.NAME]        MCP servers: command, args, env or url, headers
+"""Settings: what a person chose once, in config.toml; the fields of `UserSettings` say what may stand there.
 
 A name or a value that means nothing is reported with its line; the rest applies.
 """

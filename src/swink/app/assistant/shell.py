@@ -66,10 +66,7 @@ async def run_shell(
     *,
     sandbox: Sandbox | None = None,
 ) -> ShellOutcome:
-    """Run a command of the user's; raises `ToolError` if it cannot be started.
-
-    `on_output` gets what it writes as it comes, as far as it is kept from the beginning.
-    """
+    """Run a command of the user's, telling its output as it comes; raises `ToolError` if it cannot start."""
     if sandbox is not None:
         launch = await sandbox.launch(build_shell_argv(command), directory)
     else:

@@ -4,8 +4,8 @@
     task      has the tools of the assistant
 
 Each call gets a new agent with the assistant's model and approvals; its events are the call's updates, and
-what it spends is charged to the assistant. The assistant's policies hold for it, and for every agent that is
-started inside the run: those objects themselves, so that limits count all of them together.
+what it spends is charged to the assistant. The very policies of the assistant hold for every agent started
+inside the run, so that limits count all of them together.
 """
 
 import time

@@ -41,10 +41,7 @@ class FoundSession(Struct, frozen=True):
 
 
 def find_sessions(store: SyncStore, text: str = "", directory: str | None = None) -> list[FoundSession]:
-    """Conversations with all these words in the title, then those in which a message has them.
-
-    The last word may be half typed: then it counts for titles alone. It reads from disk.
-    """
+    """Conversations with all these words in the title, then those in which a message has them; blocking."""
     metas = store.list(directory=directory)
     words = text.lower().split()
     if not words:
@@ -53,7 +50,7 @@ def find_sessions(store: SyncStore, text: str = "", directory: str | None = None
     named = {found.meta.id for found in titled}
     snippets: dict[str, str] = {}
     hits = store.search(text, limit=_HITS)
-    if not hits and len(words) > 1:
+    if not hits and len(words) > 1:  # the last word may be half typed: it counts for titles alone
         hits = store.search(text.rstrip().rpartition(" ")[0], limit=_HITS)
     for hit in hits:
         snippets.setdefault(hit.session, hit.snippet)
@@ -66,11 +63,8 @@ async def ask_title(model: ModelSpec, messages: Sequence[Message]) -> tuple[str,
     prompt = next((message.text for message in messages if isinstance(message, UserMessage)), "")
     reply = next((message.text for message in messages if isinstance(message, AssistantMessage)), "")
     excerpt = f"User: {prompt[:_EXCERPT]}\n\nAssistant: {reply[:_EXCERPT]}"
-    agent = Agent(
-        replace(model, thinking_level="off"),
-        system_prompt=_REQUEST,
-        options=StreamOptions(max_tokens=min(_TOKENS, model.max_output or _TOKENS)),
-    )
+    options = StreamOptions(max_tokens=min(_TOKENS, model.max_output or _TOKENS))
+    agent = Agent(replace(model, thinking_level="off"), system_prompt=_REQUEST, options=options)
     result = await agent.run(f"<conversation>\n{excerpt}\n</conversation>")
     if result.stop_reason == "error":
         raise AgentError(result.error or "the model gave no title")
