@@ -9,7 +9,7 @@ await aclose()                         servers and background commands are ended
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
@@ -265,4 +265,5 @@ def _gone(session: Session | None, tools: Sequence[Any]) -> Sequence[Tool]:
         return ()
     turn = session.conversation.open
     messages: list[Message] = [*session.messages, *([] if turn is None else [turn.reply])]
-    return placeholders(messages, [tool for tool in tools if isinstance(tool, Tool)])
+    known = [cast(Tool, tool) for tool in tools if isinstance(tool, Tool)]
+    return placeholders(messages, known)
