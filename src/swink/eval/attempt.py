@@ -31,7 +31,7 @@ from swink.eval.resultcache import ResultCache, key_of
 from swink.eval.scorers import JudgeModel, score
 from swink.eval.simulation import Simulation
 from swink.eval.trajectory import Collector, Trajectory
-from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, ToolResultMessage, Usage
+from swink.messages import ModelSpec, Usage
 from swink.messages.codec import copy_state, plain, to_builtins
 from swink.messages.jsondata import copy_data, encode, from_data
 from swink.messages.redact import describe_error, redact_texts, redact_value, secret_spans
@@ -48,6 +48,8 @@ Factory = Callable[[Case], Agent | Awaitable[Agent]]
 
 _tried: WeakSet[Agent] = WeakSet()
 """Agents that attempts have had: one that is given again would remember another case."""
+_SAID = ("content", "details", "error_message", "data")
+"""What a message may say, whatever its role."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -163,7 +165,10 @@ class _Attempt:
             found = {} if expected is None or root is None else await read_files(root, expected.files)
             self.trajectory = self.collector.trajectory(copy_state(agent.state), found)
             if self.error is None:
-                await self._score(self.trajectory)
+                ask = None if self.plan.judges else self._asked.get(self.trajectory.model)
+                self.metrics = await score(
+                    self.case, self.trajectory, scorers=self.plan.scorers, judges=self.plan.judges, ask=ask
+                )
 
     def fail(self, source: ErrorSource, error: str) -> None:
         """Keep the first thing that went wrong."""
@@ -175,8 +180,7 @@ class _Attempt:
         if self.found is not None:
             return replace(self.found, cached=True, started=self.started, place=self.case.place)
         case, trajectory = self.case, self.trajectory or Trajectory(stop_reason="error")
-        metrics = self.metrics
-        passed = self.error is None and bool(metrics) and all(metric.passed for metric in metrics)
+        passed = self.error is None and bool(self.metrics) and all(metric.passed for metric in self.metrics)
         metadata = case.metadata
         if self.simulation is not None and self.simulation.cost != 0:
             metadata = metadata | {"simulation_cost": self.simulation.cost}
@@ -184,7 +188,7 @@ class _Attempt:
             case_id=case.id,
             repeat=self.repeat,
             passed=passed,
-            metrics=metrics,
+            metrics=self.metrics,
             usage=trajectory.usage,
             cost=0.0 if self.trajectory is None else trajectory.cost,
             turns=len(trajectory.turns),
@@ -268,9 +272,8 @@ class _Attempt:
             result = await agent.run([*attached, text] if attached else text, policies=policies)
             attached.clear()
             if result.stop_reason == "error":
-                self._blame(
-                    result.exception or error_for(result.error_kind, result.error or "the run failed")
-                )
+                error = error_for(result.error_kind, result.error or "the run failed")
+                self._blame(result.exception or error)
             return result
 
         if not case.user_messages and case.simulated_user is None:
@@ -284,11 +287,6 @@ class _Attempt:
         is_provider = isinstance(error, ModelError) and error.kind != "context_window_exceeded"
         self.failure = error if is_provider and self.error is None else self.failure
         self.fail("provider" if is_provider else "agent", describe_error(error))
-
-    async def _score(self, trajectory: Trajectory) -> None:
-        plan = self.plan
-        ask = None if plan.judges else self._asked.get(trajectory.model)
-        self.metrics = await score(self.case, trajectory, scorers=plan.scorers, judges=plan.judges, ask=ask)
 
 
 def _ends_us(error: BaseException) -> bool:
@@ -324,7 +322,7 @@ def without_secrets(result: CaseResult) -> CaseResult:
 def _has_secrets(result: CaseResult) -> bool:
     """Whether any text in it looks like a secret; figures and names of fields need no look."""
     said: list[Any] = [
-        *[(message.content, _rest(message)) for message in result.transcript],
+        [[getattr(message, name, None) for name in _SAID] for message in result.transcript],
         [call.arguments for call in result.calls],  # which a policy may have written
         [(metric.why, metric.error) for metric in result.metrics],
         (result.error, result.reason, result.metadata),
@@ -332,18 +330,6 @@ def _has_secrets(result: CaseResult) -> bool:
     if _is_secret(_json((result.system_prompt, result.tools, result.tags, result.name))):
         return True
     return bool(secret_spans(_json(said)))
-
-
-def _rest(message: Message) -> Any:
-    match message:
-        case ToolResultMessage():
-            return message.details
-        case AssistantMessage():
-            return message.error_message
-        case CustomMessage():
-            return message.data
-        case _:
-            return None
 
 
 @lru_cache(64)

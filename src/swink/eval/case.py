@@ -49,9 +49,7 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     response, or nothing if it must not be there. `state`: keys of the session state and their values.
     """
 
-    files: dict[str, str | ExpectedResponse | None] = field(
-        default_factory=dict[str, str | ExpectedResponse | None]
-    )
+    files: dict[str, str | ExpectedResponse | None] = field(default_factory=dict[str, Any])
     state: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

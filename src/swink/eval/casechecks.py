@@ -45,10 +45,13 @@ def _case_problems(case: dict[str, Any], directory: Path, scorer: Scorer) -> Pro
     yield from _paths(_dict(case.get("initial_files")), ["initial_files"])
     evaluators = case.get("evaluators")
     for number, evaluator in enumerate([evaluators] if isinstance(evaluators, str) else _list(evaluators)):
-        name, options = (evaluator, {}) if isinstance(evaluator, str) else _named(evaluator)
+        given = {"name": evaluator} if isinstance(evaluator, str) else _dict(evaluator)
+        name = given.get("name")
+        if not isinstance(name, str) or not name:
+            continue
         if ":" in name:
             look_in(directory)
-        if name and (problem := scorer(name, tuple(options))) is not None:
+        if (problem := scorer(name, tuple(_dict(given.get("options"))))) is not None:
             yield ["evaluators", number], problem
     attachments = case.get("attachments")
     for number, name in enumerate([attachments] if isinstance(attachments, str) else _list(attachments)):
@@ -77,8 +80,7 @@ def _schema(schema: Any, path: list[str | int]) -> Problems:
     try:
         jsonschema_rs.validator_for(_dict(schema))
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        said = getattr(error, "message", None) or error
-        yield path, f"this is no JSON Schema: {said}"
+        yield path, f"this is no JSON Schema: {getattr(error, 'message', None) or error}"
 
 
 def _paths(files: dict[str, Any], path: list[str | int]) -> Problems:
@@ -91,11 +93,6 @@ def _paths(files: dict[str, Any], path: list[str | int]) -> Problems:
         for parent in PurePosixPath(name).parents:
             if isinstance(files.get(str(parent)), str):
                 yield [*path, name], f"{str(parent)!r} is a file, so that {name!r} cannot be in it"
-
-
-def _named(evaluator: Any) -> tuple[str, dict[str, Any]]:
-    name = _dict(evaluator).get("name")
-    return name if isinstance(name, str) else "", _dict(_dict(evaluator).get("options"))
 
 
 def _is_file(directory: Path, name: str) -> bool:

@@ -76,18 +76,15 @@ def load_cases(path: str | Path) -> list[Case]:
 
 
 def _files_of(directory: Path) -> list[Path]:
-    files = [
-        file
-        for file in sorted(directory.iterdir())
-        if not file.name.startswith(".") and _is_case_file(file.name)
-    ]
+    files = [file for file in sorted(directory.iterdir()) if _is_case_file(file.name)]
     if not files:
         raise BadCases([f"{directory}:1: no case files in here; `swink eval init` writes one"])
     return files
 
 
 def _is_case_file(name: str) -> bool:
-    return name.endswith((*_READERS, "cases.py")) and not name.endswith(".schema.json")
+    is_hidden = name.startswith(".")
+    return not is_hidden and name.endswith((*_READERS, "cases.py")) and not name.endswith(".schema.json")
 
 
 def _read(path: Path) -> _File:
@@ -135,15 +132,13 @@ def _find_twins(files: Sequence[_File]) -> None:
     for file in files:
         for number, item in enumerate(file.items):
             match item:
+                case {"id": str(id)} if id in seen:
+                    first = seen[id]
+                    where = f"on line {first.line}" if first.path == str(file.path) else f"in {first}"
+                    told = f"a case with the id {id!r} is {where} already; rename it"
+                    file.problems.append((file.line_of(number), told))
                 case {"id": str(id)}:
-                    line = file.line_of(number)
-                    if (first := seen.get(id)) is not None:
-                        where = f"on line {first.line}" if first.path == str(file.path) else f"in {first}"
-                        file.problems.append(
-                            (line, f"a case with the id {id!r} is {where} already; rename it")
-                        )
-                    else:
-                        seen[id] = SourceLine(str(file.path), line)
+                    seen[id] = SourceLine(str(file.path), file.line_of(number))
                 case _:
                     pass
 

@@ -17,8 +17,8 @@ _KINDS = {
     "array": "a list",
     "integer": "a whole number",
     "number": "a number",
-    "null": "null",
 }
+_BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
 _OTHER_WORDS = {
     **dict.fromkeys(("input", "inputs", "prompt", "question", "message", "messages"), "user_messages"),
     **dict.fromkeys(("expected", "expected_output", "output", "answer", "assert"), "expected_response"),
@@ -111,7 +111,7 @@ def _about_key(
     for step in schema_path[:-1]:
         schema = schema.get(step, schema)
         while "$ref" in schema:
-            schema = _referred(schema["$ref"])
+            schema = _at(case_schema(), schema["$ref"].removeprefix("#/").split("/"))
     known = sorted(cast("dict[str, Any]", schema.get("properties", {})))
     other = _OTHER_WORDS.get(key)
     near = [other] if other in known else get_close_matches(key, known, n=1)
@@ -127,23 +127,14 @@ def _about_key(
     return f"unknown key {key!r}; there are {', '.join(name for name in known if name != '$schema')}"
 
 
-def _referred(reference: str) -> Any:
-    schema: Any = case_schema()
-    for step in reference.removeprefix("#/").split("/"):
-        schema = schema[step]
-    return schema
-
-
 def _sentence(error: Any, path: Sequence[str | int]) -> str:
-    name = (
-        ".".join(str(step) for step in path if not isinstance(step, int)).removeprefix("cases.") or "the file"
-    )
+    name = ".".join(step for step in path if isinstance(step, str)).removeprefix("cases.") or "the file"
     if path and isinstance(path[-1], int) and len(path) < 3 and name in ("cases", "the file"):
         name = "a case"
     kind, value = error.kind, error.instance
     match kind.name:
         case "type":
-            wanted = " or ".join(_KINDS[word] for word in _in_order(kind.types))
+            wanted = " or ".join(_KINDS[word] for word in _KINDS if word in kind.types)
             if kind.types == ["string"] and isinstance(value, bool | int | float):
                 return f'{name} must be a text; write it in quotes: "{json.dumps(value)}"'
             if value is None:
@@ -167,31 +158,19 @@ def _sentence(error: Any, path: Sequence[str | int]) -> str:
             return f"{name} is empty; say what is expected, or remove it"
         case "pattern":
             return _about_pattern(name, value, path)
-        case "minimum":
-            return f"{name} is {value}; it must be at least {kind.limit}"
-        case "exclusiveMinimum":
-            return f"{name} is {value}; it must be above {kind.limit}"
-        case "maximum":
-            return f"{name} is {value}; it must be at most {kind.limit}"
+        case "minimum" | "exclusiveMinimum" | "maximum":
+            return f"{name} is {value}; it must be {_BOUNDS[kind.name]} {kind.limit}"
         case "maxLength":
             return f"{name} has {len(value)} characters; it may have {kind.limit}"
         case _:
             return f"{name}: {error.message}"
 
 
-def _in_order(kinds: Sequence[str]) -> list[str]:
-    return [kind for kind in _KINDS if kind in kinds and kind != "null"]
-
-
 def _shown(value: Any) -> str:
-    match value:
-        case dict():
-            return "a mapping"
-        case list():
-            return "a list"
-        case _:
-            text = json.dumps(value, ensure_ascii=False)
-            return text if len(text) <= 60 else text[:57] + "…"
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _about_pattern(name: str, value: str, path: Sequence[str | int]) -> str:

@@ -6,26 +6,17 @@ or the harness failed says nothing about the agent: no test looks at it, but it 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import fsum
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swink.eval import statistics
 from swink.eval.evalrun import SavedRun, read_run
 from swink.eval.result import CaseResult
-from swink.eval.statistics import (
-    CONFIDENCE,
-    Interval,
-    bootstrap,
-    detectable,
-    detectable_mean,
-    deviation,
-    difference_interval,
-    holm,
-    mean,
-    permutation,
-)
+from swink.eval.statistics import CONFIDENCE, Interval, mean
 from swink.eval.summary import Attempts, State, by_case, pass_rate_of, state_of
 
 ALPHA = 1 - CONFIDENCE
@@ -134,6 +125,7 @@ def _is_troubled(attempts: Sequence[CaseResult]) -> bool:
 
 
 Pairs = Mapping[str, tuple[Sequence[CaseResult], Sequence[CaseResult]]]
+Figure = Callable[[Sequence[CaseResult]], float | None]
 
 
 def _pass_rate(pairs: Pairs) -> Change:
@@ -141,27 +133,26 @@ def _pass_rate(pairs: Pairs) -> Change:
     if not differences:
         return change
     square = fsum([difference**2 for difference in differences]) / len(differences)
-    least = detectable(len(differences), square)
-    return replace(change, interval=difference_interval(differences), detectable=least)
+    least = statistics.detectable(len(differences), square)
+    return replace(change, interval=statistics.difference_interval(differences), detectable=least)
 
 
-def _change(name: str, pairs: Pairs, figure: Callable[[Sequence[CaseResult]], float | None]) -> Change:
+def _change(name: str, pairs: Pairs, figure: Figure) -> Change:
     change, differences = _paired(name, pairs, figure)
-    if len(differences) < _FEWEST or not deviation(differences):
+    if len(differences) < _FEWEST or not statistics.deviation(differences):
         return change  # drawn again and again, the same few values say nothing about others
-    return replace(change, interval=bootstrap(differences), detectable=detectable_mean(differences))
+    least = statistics.detectable_mean(differences)
+    return replace(change, interval=statistics.bootstrap(differences), detectable=least)
 
 
-def _paired(
-    name: str, pairs: Pairs, figure: Callable[[Sequence[CaseResult]], float | None]
-) -> tuple[Change, list[float]]:
+def _paired(name: str, pairs: Pairs, figure: Figure) -> tuple[Change, list[float]]:
     """A figure of both runs and the differences between them, where it is known in both."""
     figures = [(figure(old), figure(new)) for old, new in pairs.values()]
     known = [(old, new) for old, new in figures if old is not None and new is not None]
     if not known:
         return Change(name=name, cases=0), []
     differences = [new - old for old, new in known]
-    chance = permutation(differences)
+    chance = statistics.permutation(differences)
     change = Change(
         name=name,
         cases=len(known),
@@ -181,24 +172,16 @@ def _mean_cost(attempts: Sequence[CaseResult]) -> float | None:
 
 def _metrics(pairs: Pairs) -> dict[str, Change]:
     """The change in the values of each scorer; attempts where it failed have none."""
-    names = dict.fromkeys(
-        metric.name
-        for both in pairs.values()
-        for tried in both
-        for attempt in tried
-        for metric in attempt.metrics
-    )
+    attempts = [attempt for both in pairs.values() for tried in both for attempt in tried]
+    names = dict.fromkeys(metric.name for attempt in attempts for metric in attempt.metrics)
 
-    def value_of(name: str) -> Callable[[Sequence[CaseResult]], float | None]:
-        def value(attempts: Sequence[CaseResult]) -> float | None:
-            metrics = [metric for attempt in attempts for metric in attempt.metrics]
-            values = [metric.value for metric in metrics if metric.name == name and metric.error is None]
-            return mean(values) if values else None
+    def value(name: str, attempts: Sequence[CaseResult]) -> float | None:
+        metrics = [metric for attempt in attempts for metric in attempt.metrics]
+        values = [metric.value for metric in metrics if metric.name == name and metric.error is None]
+        return mean(values) if values else None
 
-        return value
-
-    changes = [change for name in names if (change := _change(name, pairs, value_of(name))).cases]
-    adjusted = holm([1.0 if change.p is None else change.p for change in changes])
+    changes = [change for name in names if (change := _change(name, pairs, partial(value, name))).cases]
+    adjusted = statistics.holm([1.0 if change.p is None else change.p for change in changes])
     return {
         change.name: replace(change, p=p, significant=p < ALPHA)
         for change, p in zip(changes, adjusted, strict=True)
@@ -218,9 +201,8 @@ def _notes(pairs: Pairs) -> tuple[str, ...]:
         )
     cached = sum(attempt.cached for both in pairs.values() for tried in both for attempt in tried)
     if cached:
-        notes.append(
-            f"{cached} attempts are from the cache: their cost and duration are those of an earlier run"
-        )
+        told = "attempts are from the cache: their cost and duration are those of an earlier run"
+        notes.append(f"{cached} {told}")
     return tuple(notes)
 
 

@@ -62,21 +62,14 @@ def _row(change: Change, show: Show, name: str, show_change: Show | None = None)
 def _flips(title: str, flips: Sequence[Flip]) -> list[str]:
     if not flips:
         return [f"{title}: none"]
-    lines = [
-        f"  {strip_controls(flip.case_id)}: {flip.before} -> {flip.after}"
-        + (
-            ""
-            if {flip.rate_before, flip.rate_after} == {0.0, 1.0}
-            else f" ({flip.rate_before:.0%} -> {flip.rate_after:.0%} of attempts)"
-        )
-        for flip in flips[:_SHOWN]
-    ]
+    lines = [f"{title}: {len(flips)}"]
+    for flip in flips[:_SHOWN]:
+        line = f"  {strip_controls(flip.case_id)}: {flip.before} -> {flip.after}"
+        if {flip.rate_before, flip.rate_after} != {0.0, 1.0}:
+            line += f" ({flip.rate_before:.0%} -> {flip.rate_after:.0%} of attempts)"
+        lines.append(line)
     more = len(flips) - _SHOWN
-    return [
-        f"{title}: {len(flips)}",
-        *lines,
-        *([f"  and {more} more (--json lists all)"] if more > 0 else []),
-    ]
+    return [*lines, f"  and {more} more (--json lists all)"] if more > 0 else lines
 
 
 def _named(title: str, cases: Sequence[str]) -> list[str]:

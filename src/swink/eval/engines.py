@@ -46,7 +46,6 @@ async def run_attempts(
 
 
 async def _run_local(plan: Plan, attempts: Iterator[tuple[Case, int]], keep: Keep, concurrency: int) -> None:
-
     async def work() -> None:
         for case, repeat in attempts:
             await keep(await plan.attempt(case, repeat))

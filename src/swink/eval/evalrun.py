@@ -26,30 +26,20 @@ from swink.system.files import write_whole
 SUMMARY = "summary.json"
 
 
-class EvalRun:
+class EvalRun(Struct, eq=False, dict=True, weakref=True):
     """The results of an evaluation, in the order of its cases, and their summary.
 
     With a `directory`, results are read from there one by one when they are asked for.
     """
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        cases: Sequence[CaseResult],
-        *,
-        duration: float = 0.0,
-        directory: Path | None = None,
-        head: Head | dict[str, Any] | None = None,
-        stopped: str | None = None,
-    ) -> None:
-        self.manifest = manifest
-        self.cases = cases
-        """One for each attempt."""
-        self.duration = duration
-        self.directory = directory
-        self.head = head
-        self.stopped = stopped
-        """Why attempts are missing; None if none is."""
+    manifest: Manifest
+    cases: Sequence[CaseResult]
+    """One for each attempt."""
+    duration: float = 0.0
+    directory: Path | None = None
+    head: Head | dict[str, Any] | None = None
+    stopped: str | None = None
+    """Why attempts are missing; None if none is."""
 
     @cached_property
     def summary(self) -> RunSummary:
@@ -101,13 +91,8 @@ def open_run(directory: str | Path, key: str | bytes | None = None) -> EvalRun:
     manifest = read_manifest(directory) or Manifest(name=Path(directory).name, started=0.0, version="")
     order = {id: place for place, id in enumerate(manifest.case_ids)}
     results = results.in_order(lambda entry: (order.get(entry.case_id, len(order)), entry.repeat))
-    return EvalRun(
-        manifest,
-        results,
-        duration=busy([(entry.started, entry.duration) for entry in results.entries]),
-        directory=Path(directory),
-        head=seal(head, Path(directory) / MANIFEST, key),
-    )
+    duration = busy([(entry.started, entry.duration) for entry in results.entries])
+    return EvalRun(manifest, results, duration, Path(directory), seal(head, Path(directory) / MANIFEST, key))
 
 
 def busy(spans: Iterable[tuple[float, float]]) -> float:
@@ -152,13 +137,8 @@ class SavedRun(Struct, frozen=True):
 def read_run(directory: str | Path) -> SavedRun:
     """What is in the directory of a run."""
     results, _ = load_results(directory)
-    return SavedRun(
-        str(directory),
-        by_case(results),
-        read_manifest(directory),
-        read_summary(directory),
-        tuple(results.problems),
-    )
+    manifest, summary = read_manifest(directory), read_summary(directory)
+    return SavedRun(str(directory), by_case(results), manifest, summary, tuple(results.problems))
 
 
 def read_summary(directory: str | Path) -> RunSummary | None:

@@ -17,9 +17,8 @@ def load_factory(name: str, directory: str | Path | None = None, what: str = "--
     """What `package.module:factory` names; modules of `directory` and of the current one are found."""
     value = load_object(name, what, directory)
     if isinstance(value, Agent):
-        raise MisuseError(
-            f"{what} {name} is one agent for all cases; name a function that makes one for a case"
-        )
+        advice = "name a function that makes one for a case"
+        raise MisuseError(f"{what} {name} is one agent for all cases; {advice}")
     if not callable(value):
         raise MisuseError(f"{what} {name} is {type(value).__name__}, not a function that takes a case")
     if not _takes_one(value):

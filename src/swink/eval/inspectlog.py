@@ -62,25 +62,15 @@ def inspect_sample(result: CaseResult) -> dict[str, Any]:
     said = [message for message in result.transcript if not isinstance(message, CustomMessage)]
     messages = [_message(message, number) for number, message in enumerate(said)]
     asked = next((message for message in said if isinstance(message, UserMessage)), None)
-    last = next(
-        (place for place in reversed(range(len(said))) if isinstance(said[place], AssistantMessage)), None
-    )
-    choices: list[Any] = []
-    if last is not None:
-        reason = _STOP_REASONS.get(result.stop_reason, "unknown")
-        choices = [{"message": messages[last], "stop_reason": reason}]
+    replies = [number for number, message in enumerate(said) if isinstance(message, AssistantMessage)]
+    reason = _STOP_REASONS.get(result.stop_reason, "unknown")
+    choices = [{"message": messages[last], "stop_reason": reason} for last in replies[-1:]]
     model = result.model or "unknown"
     usage = _usage(result.usage, result.cost)
     system: list[Any] = [{"id": "system", "role": "system", "content": result.system_prompt}]
     failed = {metric.name: metric.error for metric in result.metrics if metric.error is not None}
-    facts = {
-        "name": result.name,
-        "tags": result.tags,
-        "reason": result.reason,
-        "error_source": result.error_source,
-        "scorer_errors": failed,
-        "cached": result.cached,
-    }
+    facts = {name: getattr(result, name) for name in ("name", "tags", "reason", "error_source")}
+    facts |= {"scorer_errors": failed, "cached": result.cached}
     sample: dict[str, Any] = {
         "id": result.case_id,
         "epoch": result.repeat + 1,
@@ -90,7 +80,7 @@ def inspect_sample(result: CaseResult) -> dict[str, Any]:
         "output": {
             "model": model,
             "choices": choices,
-            "completion": said[last].text if last is not None else "",
+            "completion": said[replies[-1]].text if replies else "",
             "usage": usage,
             "time": result.duration,
         },
@@ -116,8 +106,9 @@ def _header(manifest: Manifest, summary: RunSummary, models: Sequence[str]) -> d
     started = _moment(manifest.started)
     identity = f"{manifest.name}-{manifest.started:.0f}"
     model = manifest.model or (models[0] if models else "unknown")
-    names = [VERDICT, *summary.metrics]
     low, high = summary.pass_rate_interval or (0.0, 1.0)
+    verdict = {"accuracy": summary.pass_rate, "low": low, "high": high}
+    scores = {VERDICT: verdict | {"count": summary.attempts, "errors": 0}} | summary.metrics
     return {
         "version": 2,
         "status": "success" if summary.complete and summary.cases else "cancelled",
@@ -137,18 +128,13 @@ def _header(manifest: Manifest, summary: RunSummary, models: Sequence[str]) -> d
             "model": model,
             "config": {"epochs": max(1, manifest.repeat)},
             "packages": {"swink": manifest.version},
-            "scorers": [{"name": name} for name in names],
+            "scorers": [{"name": name} for name in scores],
         },
         "plan": {"name": "plan", "steps": [{"solver": manifest.agent or "agent", "params": {}}]},
         "results": {
             "total_samples": max(summary.attempts, len(manifest.case_ids) * max(1, manifest.repeat)),
             "completed_samples": summary.attempts,
-            "scores": [
-                _eval_score(
-                    VERDICT, {"accuracy": summary.pass_rate, "low": low, "high": high}, summary.attempts, 0
-                ),
-                *[_score(name, figures) for name, figures in summary.metrics.items()],
-            ],
+            "scores": [_eval_score(name, figures) for name, figures in scores.items()],
         },
         "stats": {
             "started_at": started,
@@ -158,21 +144,11 @@ def _header(manifest: Manifest, summary: RunSummary, models: Sequence[str]) -> d
     }
 
 
-def _score(name: str, figures: dict[str, float]) -> dict[str, Any]:
-    shown = {key: figures[key] for key in ("mean", "deviation", "low", "high") if key in figures}
-    return _eval_score(name, shown, int(figures["count"]), int(figures["errors"]))
-
-
-def _eval_score(name: str, figures: dict[str, float], scored: int, unscored: int) -> dict[str, Any]:
-    metrics = {key: {"name": key, "value": value} for key, value in figures.items()}
-    return {
-        "name": name,
-        "scorer": name,
-        "scored_samples": scored,
-        "unscored_samples": unscored,
-        "params": {},
-        "metrics": metrics,
-    }
+def _eval_score(name: str, figures: dict[str, float]) -> dict[str, Any]:
+    shown = [key for key in ("accuracy", "mean", "deviation", "low", "high") if key in figures]
+    metrics = {key: {"name": key, "value": figures[key]} for key in shown}
+    counts = {"scored_samples": int(figures["count"]), "unscored_samples": int(figures["errors"])}
+    return {"name": name, "scorer": name, **counts, "params": {}, "metrics": metrics}
 
 
 def _scores(result: CaseResult) -> dict[str, Any]:
@@ -212,13 +188,9 @@ def _message(message: LlmMessage, number: int) -> dict[str, Any]:
 
 def _content(blocks: Iterable[ContentBlock]) -> Any:
     parts = [part for block in blocks if (part := _part(block)) is not None]
-    match parts:
-        case []:
-            return ""
-        case [{"type": "text", "text": str() as text}]:
-            return text
-        case _:
-            return parts
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts or ""
 
 
 def _part(block: ContentBlock) -> dict[str, Any] | None:

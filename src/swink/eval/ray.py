@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from swink.errors import AgentError, MisuseError
 from swink.system.aio import wait_through_cancel
@@ -70,10 +70,9 @@ class Cluster:
             # Ray's processes end with the thread that started them, so it is one that stays.
             self._thread = ThreadPoolExecutor(1, "swink-ray")
             quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "error"}
+            start = partial(self.ray.init, **quiet)
             try:
-                await asyncio.get_running_loop().run_in_executor(
-                    self._thread, partial(self.ray.init, **quiet)
-                )
+                await asyncio.get_running_loop().run_in_executor(self._thread, start)
             except BaseException:
                 self._thread.submit(self.ray.shutdown)
                 self._thread.shutdown(wait=False)
@@ -97,40 +96,32 @@ class _Batch(Struct, Generic[T]):
     tries: int = 0
 
 
-class _Spread(Generic[T, R]):
+class _Spread(Struct, Generic[T, R]):
     """One spreading, while it goes on."""
 
-    def __init__(
-        self,
-        ray: Any,
-        work: Callable[[T], Awaitable[R]],
-        items: Iterator[T],
-        keep: Callable[[R], Awaitable[None]],
-        concurrency: int,
-    ) -> None:
-        self._ray = ray
-        self._work = work
-        self._items = items
-        self._keep = keep
-        self._concurrency = concurrency
-        self._lost: deque[_Batch[T]] = deque()
-        self._size = 1
+    ray: Any
+    work: Callable[[T], Awaitable[R]]
+    items: Iterator[T]
+    keep: Callable[[R], Awaitable[None]]
+    concurrency: int
+    lost: deque[_Batch[T]] = field(default_factory=deque[_Batch[T]])
+    size: int = 1
 
     async def run(self) -> None:
         """Work until nothing is left; workers that are gone are replaced on the nodes that are there."""
         first = self._next_batch()
         while first is not None:
-            self._lost.appendleft(first)
-            nodes = [node["NodeID"] for node in await in_thread(self._ray.nodes) if node["Alive"]]
+            self.lost.appendleft(first)
+            nodes = [node["NodeID"] for node in await in_thread(self.ray.nodes) if node["Alive"]]
             await self._work_on(nodes)
             first = self._next_batch()
 
     async def _work_on(self, nodes: Sequence[str]) -> None:
-        each = min(_WORKERS, math.ceil(self._concurrency / len(nodes)))
-        share = math.ceil(self._concurrency / (each * len(nodes)))
-        self._size = min(LARGEST_BATCH, share)
-        shared = await in_thread(self._ray.put, (self._work, share))
-        workers = [_on(self._ray, node, _Worker).remote(shared) for node in nodes for _ in range(each)]
+        each = min(_WORKERS, math.ceil(self.concurrency / len(nodes)))
+        share = math.ceil(self.concurrency / (each * len(nodes)))
+        self.size = min(LARGEST_BATCH, share)
+        shared = await in_thread(self.ray.put, (self.work, share))
+        workers = [_on(self.ray, node, _Worker).remote(shared) for node in nodes for _ in range(each)]
         try:
             async with asyncio.TaskGroup() as group:
                 for worker in workers:
@@ -140,27 +131,27 @@ class _Spread(Generic[T, R]):
             raise failed.exceptions[0] from None
         finally:
             for worker in workers:
-                with suppress(self._ray.exceptions.RayError):  # it is gone already
-                    self._ray.kill(worker)
+                with suppress(self.ray.exceptions.RayError):  # it is gone already
+                    self.ray.kill(worker)
 
     async def _serve(self, worker: Any) -> None:
         while (batch := self._next_batch()) is not None:
             try:
                 results: list[R] = await worker.run.remote(batch.items)
-            except self._ray.exceptions.RayActorError as error:
+            except self.ray.exceptions.RayActorError as error:
                 batch.tries += 1
-                self._lost.append(batch)
+                self.lost.append(batch)
                 if batch.tries >= _TRIES:
                     text = f"{batch.tries} workers died with the same work; the last one: {error}"
                     raise WorkersLost(text) from error
                 return
             for result in results:
-                await self._keep(result)
+                await self.keep(result)
 
     def _next_batch(self) -> "_Batch[T] | None":
-        if self._lost:
-            return self._lost.popleft()
-        items = tuple(islice(self._items, self._size))
+        if self.lost:
+            return self.lost.popleft()
+        items = tuple(islice(self.items, self.size))
         return _Batch(items) if items else None
 
 
@@ -182,7 +173,6 @@ class _Worker:
 
 def _on(ray: Any, node: str, kind: type) -> Any:
     """An actor class whose actors are on that node, whatever else runs there: they wait most of the time."""
-    place = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy(
-        node, False
-    )
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    place = strategies.NodeAffinitySchedulingStrategy(node, False)
     return ray.remote(kind).options(num_cpus=0, scheduling_strategy=place)

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, TypeVar, overload
 
 import msgspec
@@ -111,9 +110,8 @@ class ResultFile:
         self.path = directory / RESULTS
         self._key = key
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(
-            self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600
-        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(self.path, flags, 0o600)
         self._file = os.fdopen(descriptor, "a+b")
         try:
             filelock.take_lock(descriptor, 0.0, str(self.path))
@@ -123,9 +121,8 @@ class ResultFile:
             os.ftruncate(descriptor, end)
         except TimeoutError as error:
             self._file.close()
-            raise BadResults(
-                f"another run writes to {directory}: wait for it, or name another directory"
-            ) from error
+            text = f"another run writes to {directory}: wait for it, or name another directory"
+            raise BadResults(text) from error
         except BaseException:
             self._file.close()
             raise
@@ -153,10 +150,9 @@ class ResultFile:
 
     def results(self, order: Sequence[Attempt] | None = None) -> Results:
         """What the file holds so far, in the order of those attempts."""
-        entries = self.entries.values() if order is None else [
-            self.entries[attempt] for attempt in order if attempt in self.entries
-        ]  # fmt: skip
-        return Results(self.path, tuple(entries), self.problems)
+        order = tuple(self.entries) if order is None else order
+        entries = [self.entries[attempt] for attempt in order if attempt in self.entries]
+        return Results(self.path, entries, self.problems)
 
     def seal(self) -> dict[str, Any]:
         """The head, and what else `verify` wants to find in summary.json."""
@@ -174,16 +170,13 @@ class ResultFile:
     def __enter__(self) -> "ResultFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def open_results(directory: str | Path) -> Results:
     """The results of a run, in the order in which they were written; read one by one."""
-    results, _ = load_results(directory)
-    return results
+    return load_results(directory)[0]
 
 
 def read_results(directory: str | Path) -> list[CaseResult]:
@@ -206,7 +199,7 @@ def load_results(directory: str | Path) -> tuple[Results, Head]:
         raise BadResults(f"{directory} has no {RESULTS}: name the directory that a run wrote") from error
     except OSError as error:
         raise BadResults(f"{path} cannot be read: {error.strerror or error}") from error
-    return Results(path, tuple(entries.values()), problems), head
+    return Results(path, [*entries.values()], problems), head
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
@@ -267,8 +260,7 @@ def _scan(file: BinaryIO, path: Path) -> tuple[dict[Attempt, ResultLine], list[s
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             problems.append(f"{path}:{number}: is no result, so its case counts as not run ({error})")
         else:
-            placed = replace(entry, offset=end, length=len(line))
-            entries[entry.case_id, entry.repeat] = placed
+            entries[entry.case_id, entry.repeat] = replace(entry, offset=end, length=len(line))
         end += len(line)
     return entries, problems, head, end
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 import swink
@@ -87,32 +88,25 @@ async def evaluate(
         policies=() if run_budget is None else (run_budget,),
     )
     attempts = [(case, number) for number in range(repeat) for case in listed]
-    results = await _open(output, manifest, resume, key.encode() if isinstance(key, str) else key)
-    return await _Evaluation(plan, manifest, attempts, results, run_budget, progress).run(engine, rate_limit)
+    results = await in_thread(_open, output, manifest, resume, key)
+    tally = Tally(len(attempts))
+    evaluation = _Evaluation(plan, manifest, attempts, results, run_budget, progress, tally)
+    return await evaluation.run(engine, rate_limit)
 
 
-class _Evaluation:
+class _Evaluation(Struct):
     """One evaluation, while it goes on."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        manifest: Manifest,
-        attempts: Sequence[tuple[Case, int]],
-        kept: "KeptResults",
-        budget: RunBudget | None,
-        progress: Callable[[Progress], object] | None,
-    ) -> None:
-        self.plan = plan
-        self.manifest = manifest
-        self.attempts = attempts
-        self.kept = kept
-        self.budget = budget
-        self.progress = progress
-        self.tally = Tally(len(attempts))
-        self.stopped: str | None = None
-        self._before = 0.0
-        self._serial = Serial()
+    plan: Plan
+    manifest: Manifest
+    attempts: Sequence[tuple[Case, int]]
+    kept: "KeptResults"
+    budget: RunBudget | None
+    progress: Callable[[Progress], object] | None
+    tally: Tally
+    stopped: str | None = None
+    before: float = 0.0
+    serial: Serial = field(default_factory=Serial)
 
     async def run(self, engine: EngineName, rate_limit: float | None) -> EvalRun:
         """Make the attempts that are missing, and close the file of results."""
@@ -128,16 +122,10 @@ class _Evaluation:
         done = await in_thread(self._take_up, wanted)
         missing = [attempt for attempt in self.attempts if (attempt[0].id, attempt[1]) not in done]
         try:
-            await run_attempts(
-                engine,
-                self.plan,
-                self._next(missing),
-                self._keep,
-                concurrency=self.manifest.concurrency,
-                rate_limit=rate_limit,
-            )
+            queue, many = self._next(missing), self.manifest.concurrency
+            await run_attempts(engine, self.plan, queue, self._keep, concurrency=many, rate_limit=rate_limit)
         except BaseException:
-            await call_to_end(self._serial, self._ended)  # what is finished has its summary
+            await call_to_end(self.serial, self._ended)  # what is finished has its summary
             raise
         return await in_thread(self._ended)
 
@@ -152,7 +140,7 @@ class _Evaluation:
                 spans.append((result.started, result.duration))
                 if self.budget is not None:
                     self.budget.add(cost_of(result) or 0.0)
-        self._before = busy(spans)
+        self.before = busy(spans)
         return done
 
     def _next(self, missing: Sequence[tuple[Case, int]]) -> Iterator[tuple[Case, int]]:
@@ -171,21 +159,15 @@ class _Evaluation:
             # The policy has counted what the agent spent, unless it worked elsewhere or not at all.
             is_counted = self.manifest.engine == "local" and not result.cached
             self.budget.add((cost_of(result) or 0.0) - ((result.cost or 0.0) if is_counted else 0.0))
-        await self._serial.call(self.kept.append, result)
+        await self.serial.call(self.kept.append, result)
         shown = self.tally.add(result)
         if self.progress is not None:
             self.progress(shown)
 
     def _ended(self) -> EvalRun:
-        order = [(case.id, number) for case, number in self.attempts]
-        run = EvalRun(
-            self.manifest,
-            self.kept.results(order),
-            duration=self._before + self.tally.elapsed,
-            directory=self.kept.directory,
-            head=self.kept.seal(),
-            stopped=self.stopped,
-        )
+        results = self.kept.results([(case.id, number) for case, number in self.attempts])
+        duration, head = self.before + self.tally.elapsed, self.kept.seal()
+        run = EvalRun(self.manifest, results, duration, self.kept.directory, head, self.stopped)
         run.write_summary()
         return run
 
@@ -250,26 +232,22 @@ def _scorers(given: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([item if isinstance(item, str) else as_scorer(item) for item in given])
 
 
-async def _open(
-    output: str | Path | None, manifest: Manifest, resume: bool, key: bytes | None
+def _open(
+    output: str | Path | None, manifest: Manifest, resume: bool, key: str | bytes | None
 ) -> "KeptResults":
     if output is None:
         if resume:
             raise InvalidInput("resume= continues the run in output=: name its directory")
         return ResultsInMemory()
-    return await in_thread(_open_file, Path(output), manifest, resume, key)
-
-
-def _open_file(directory: Path, manifest: Manifest, resume: bool, key: bytes | None) -> ResultFile:
+    directory = Path(output)
     before = read_manifest(directory) if resume else None
     if before is not None and before.digest != manifest.digest:
-        raise OtherRun(
-            f"{directory} is a run of other cases: resume it with the same ones, or run anew elsewhere"
-        )
+        advice = "resume it with the same ones, or run anew elsewhere"
+        raise OtherRun(f"{directory} is a run of other cases: {advice}")
     if before is not None and (before.model, before.agent) != (manifest.model, manifest.agent):
         was = " with ".join(part for part in (before.agent, before.model) if part) or "the suite's own agent"
         raise OtherRun(f"{directory} is a run of {was}: resume it with the same one, or run anew elsewhere")
-    file = ResultFile(directory, resume=resume, key=key)
+    file = ResultFile(directory, resume=resume, key=key.encode() if isinstance(key, str) else key)
     try:
         # An old summary would accuse the lines that are added now, should nobody live to write a new one.
         (directory / SUMMARY).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Gates: whether a run is good enough to go on."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 
 from msgspec import Struct
@@ -58,10 +58,8 @@ def gate(
     baseline and do not now (0 unless given). `significant`: more of them fail only if the pass rate fell by
     more than chance explains.
     """
-    _check_limit("min_pass_rate", min_pass_rate, most=1.0)
-    _check_limit("max_cost", max_cost)
-    _check_limit("max_duration", max_duration)
-    _check_limit("max_regressions", max_regressions)
+    _check_limits(1.0, min_pass_rate=min_pass_rate)
+    _check_limits(None, max_cost=max_cost, max_duration=max_duration, max_regressions=max_regressions)
     if baseline is None and (max_regressions is not None or significant):
         raise InvalidInput("max_regressions and significant compare with an earlier run: name it as baseline")
     run = read_run(directory)
@@ -78,18 +76,14 @@ def gate(
         checks.append(_duration(run.duration, max_duration))
     if comparison is not None:
         checks.append(_regressions(comparison, max_regressions or 0, significant))
-    return GateResult(
-        checks=tuple(checks),
-        summary=summary,
-        comparison=comparison,
-        notes=_notes(comparison) if comparison else (),
-    )
+    notes = _notes(comparison) if comparison else ()
+    return GateResult(checks=tuple(checks), summary=summary, comparison=comparison, notes=notes)
 
 
-def _check_limit(name: str, value: float | None, most: float | None = None) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isfinite(value) or value < 0 or (most is not None and value > most):
+def _check_limits(most: float | None, **limits: float | None) -> None:
+    for name, value in limits.items():
+        if value is None or (not isinstance(value, bool) and isfinite(value) and 0 <= value <= (most or inf)):
+            continue
         bounds = "at least 0" if most is None else f"between 0 and {most:g} (90 % is 0.9)"
         raise InvalidInput(f"{name} is {bounds}, not {value}")
 
@@ -109,25 +103,17 @@ def _pass_rate(summary: RunSummary, least: float) -> GateCheck:
     low, high = summary.pass_rate_interval or (0.0, 1.0)
     errors = f", {summary.errors} of them errors, which count as failed" if summary.errors else ""
     others = f"{summary.cases - summary.passed} of {summary.cases} cases did not pass{errors}"
-    why = (
-        f"{percent(summary.pass_rate)} (95 % interval {percent(low)} to {percent(high)}), "
-        f"{percent(least)} demanded; {others}"
-    )
+    rate = f"{percent(summary.pass_rate)} (95 % interval {percent(low)} to {percent(high)})"
+    why = f"{rate}, {percent(least)} demanded; {others}"
     return GateCheck("pass rate", bool(summary.cases) and summary.pass_rate >= least - _ROUNDING, why)
 
 
 def _cost(summary: RunSummary, most: float) -> GateCheck:
     if summary.cost is None:
-        why = (
-            f"unknown for {summary.unpriced} of {summary.attempts} attempts, so that a limit of ${most:g} "
-            "cannot be checked: use models with known prices"
-        )
-        return GateCheck("cost", False, why)
-    return GateCheck(
-        "cost",
-        summary.cost <= most + _ROUNDING,
-        f"{format_dollars(summary.cost, 4)}, at most ${most:g} allowed",
-    )
+        why = f"unknown for {summary.unpriced} of {summary.attempts} attempts, so that a limit of ${most:g}"
+        return GateCheck("cost", False, f"{why} cannot be checked: use models with known prices")
+    why = f"{format_dollars(summary.cost, 4)}, at most ${most:g} allowed"
+    return GateCheck("cost", summary.cost <= most + _ROUNDING, why)
 
 
 def _duration(seconds: float | None, most: float) -> GateCheck:
@@ -149,11 +135,10 @@ def _regressions(comparison: Comparison, most: int, significant: bool) -> GateCh
     p = "unknown" if change.p is None else f"{change.p:.3g}"
     why += f"; the pass rate {'fell' if fell else 'did not fall'} significantly (p = {p})"
     if not fell:
-        why += (
-            f"; {change.cases} cases show a fall of {percent(change.detectable)} four times out of five"
-            if change.detectable is not None
-            else f"; {change.cases} cases are too few to show any fall"
-        )
+        shown = "are too few to show any fall"
+        if change.detectable is not None:
+            shown = f"show a fall of {percent(change.detectable)} four times out of five"
+        why += f"; {change.cases} cases {shown}"
     # Where a provider failed every case there is nothing to test, and flips stay flips.
     return GateCheck("regressions", flipped <= most or (not fell and change.cases > 0), why)
 

@@ -9,7 +9,7 @@ reason. Thinking is left out: it is the provider's own. The same conversation is
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,8 +69,22 @@ def export_training(
 ) -> TrainingExport:
     """Write the attempts of a run that passed to a file, whole or not at all."""
     check_word("format", format, ("openai", "sharegpt"))
+    seen: set[bytes] = set()
+    skipped: list[Skipped] = []
     with whole_file(path, make_parents=True) as file:
-        return _write(open_results(directory), file.write, format)
+        for result in open_results(directory):
+            if not result.passed:
+                continue
+            try:
+                line = msgspec.json.encode(training_example(result, format))
+            except AgentError as error:
+                skipped.append(Skipped(result.case_id, result.repeat, str(error)))
+                continue
+            digest = hashlib.sha256(line).digest()
+            if digest not in seen:
+                seen.add(digest)
+                file.write(line + b"\n")
+    return TrainingExport(len(seen), tuple(skipped))
 
 
 def training_example(result: CaseResult, format: TrainingFormat = "openai") -> dict[str, Any]:
@@ -92,39 +106,15 @@ def training_example(result: CaseResult, format: TrainingFormat = "openai") -> d
             return example | ({"tools": _text(tools)} if tools else {})
 
 
-def _write(
-    results: Iterable[CaseResult], write: Callable[[bytes], object], format: TrainingFormat
-) -> TrainingExport:
-    seen: set[bytes] = set()
-    skipped: list[Skipped] = []
-    for result in results:
-        if not result.passed:
-            continue
-        try:
-            line = msgspec.json.encode(training_example(result, format))
-        except AgentError as error:
-            skipped.append(Skipped(result.case_id, result.repeat, str(error)))
-            continue
-        digest = hashlib.sha256(line).digest()
-        if digest not in seen:
-            seen.add(digest)
-            write(line + b"\n")
-    return TrainingExport(len(seen), tuple(skipped))
-
-
 def _whole(result: CaseResult) -> Sequence[LlmMessage]:
     """The messages that the model saw, if they are a whole conversation."""
     messages = [message for message in result.transcript if not isinstance(message, CustomMessage)]
     if not messages:
         raise _Unfit("there is no transcript")
-    if any(isinstance(message, AssistantMessage) and message.failed for message in messages):
+    replies = [message for message in messages if isinstance(message, AssistantMessage)]
+    if any(reply.failed for reply in replies):
         raise _Unfit("a reply failed on the way")
-    calls = [
-        call.id
-        for message in messages
-        if isinstance(message, AssistantMessage)
-        for call in message.tool_calls
-    ]
+    calls = [call.id for reply in replies for call in reply.tool_calls]
     results = [message.tool_call_id for message in messages if isinstance(message, ToolResultMessage)]
     if sorted(calls) != sorted(results):
         raise _Unfit("not every tool call has its result")
@@ -185,16 +175,14 @@ def _turns(messages: Sequence[LlmMessage]) -> list[dict[str, str]]:
         if isinstance(message, AssistantMessage):
             if message.text:
                 put("gpt", redact_text(message.text))
-            if calls := message.tool_calls:
-                put("function_call", _calls(calls))
+            made = [
+                {"name": call.name, "arguments": redact_value(call.arguments)} for call in message.tool_calls
+            ]
+            if made:
+                put("function_call", _text(made[0] if len(made) == 1 else made))
         else:
             put("human", redact_text(message.text))
     return turns
-
-
-def _calls(calls: Sequence[ToolCall]) -> str:
-    made = [{"name": call.name, "arguments": redact_value(call.arguments)} for call in calls]
-    return _text(made[0] if len(made) == 1 else made)
 
 
 def _observation(results: Sequence[ToolResultMessage]) -> str:

@@ -137,12 +137,10 @@ class Collector(Policy):
     @property
     def tools(self) -> tuple[dict[str, Any], ...]:
         """What the model was told about the tools that it was offered."""
-        return tuple(
-            [
-                {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
-                for tool in (() if self._ctx is None else self._ctx.tools)
-            ]
-        )
+        offered = () if self._ctx is None else self._ctx.tools
+        names = ("name", "description", "parameters")
+        told = [(tool.name, tool.description, tool.parameters_schema) for tool in offered]
+        return tuple([dict(zip(names, about, strict=True)) for about in told])
 
     def trajectory(
         self, state: Mapping[str, Any] | None = None, files: Mapping[str, str | None] | None = None
@@ -190,11 +188,9 @@ class Collector(Policy):
         self._running.clear()
 
     def _total(self) -> tuple[Usage, float | None]:
-        if not self._spent:
-            spent = [(turn.usage, turn.cost) for turn in self._turns]
-            costs = [cost for _, cost in spent]
-        else:
-            spent, costs = self._spent, [None if cost is None else cost.total for _, cost in self._spent]
+        spent = [(usage, None if cost is None else cost.total) for usage, cost in self._spent]
+        spent = spent or [(turn.usage, turn.cost) for turn in self._turns]
+        costs = [cost for _, cost in spent]
         usage = sum((usage for usage, _ in spent), Usage())
         known = [cost for cost in costs if cost is not None]
         return usage, sum(known) if len(known) == len(costs) else None

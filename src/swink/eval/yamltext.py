@@ -8,6 +8,8 @@ import re
 from math import isfinite
 from typing import Any, cast
 
+from msgspec import Struct
+
 from swink.eval.linenumbers import DEEPEST, LONGEST_NUMBER, Lined, Unreadable, twice
 from swink.system.extras import install_command
 
@@ -43,16 +45,14 @@ def _yaml_trouble(error: Any, text: str) -> Unreadable:
     if "cannot start any token" in str(error.problem):
         if "\t" in written[: mark.column + 1]:
             return Unreadable(line, "a tab; indent with spaces")
-        return Unreadable(
-            line, f"cannot read {written[mark.column : mark.column + 1]!r} here; put it in quotes"
-        )
+        sign = written[mark.column : mark.column + 1]
+        return Unreadable(line, f"cannot read {sign!r} here; put it in quotes")
     if "mapping values are not allowed" in str(error.problem):
         return Unreadable(line, 'a second ": " here; put the text in quotes, or check the indentation')
     context = f" {error.context}" if error.context else ""
     since = f" that begins on line {error.context_mark.line + 1}" if context and error.context_mark else ""
-    return Unreadable(
-        line, f"not YAML: {error.problem}{context}{since}; check the indentation and the quotes"
-    )
+    told = f"{error.problem}{context}{since}"
+    return Unreadable(line, f"not YAML: {told}; check the indentation and the quotes")
 
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
@@ -63,19 +63,22 @@ _ENDLESS = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _TAG = "tag:yaml.org,2002:"
 
 
-class _Frame:
+class _Frame(Struct):
     """A mapping or sequence that has begun."""
 
-    def __init__(self, value: dict[str, Any] | list[Any], anchor: str | None, line: int) -> None:
-        self.value = value
-        self.anchor = anchor
-        self.line = line
-        self.size = 1
-        self.key: str | None = None
-        self.key_line = line
-        self.lines: dict[Any, int] = {}
-        self.merged: list[tuple[int, Any]] = []
-        self.merging = False
+    value: dict[str, Any] | list[Any]
+    anchor: str | None
+    line: int
+    size: int = 1
+    key: str | None = None
+    key_line: int = 0
+    lines: dict[Any, int] = {}
+    merged: list[tuple[int, Any]] = []
+    merging: bool = False
+
+    @property
+    def wants_key(self) -> bool:
+        return isinstance(self.value, dict) and self.key is None and not self.merging
 
 
 class _YamlEvents:
@@ -107,8 +110,7 @@ class _YamlEvents:
                 pass
 
     def _scalar(self, event: Any, line: int) -> None:
-        frame = self._frames[-1] if self._frames else None
-        if frame is not None and isinstance(frame.value, dict) and frame.key is None and not frame.merging:
+        if self._frames and (frame := self._frames[-1]).wants_key:
             frame.key_line = line
             if event.value == "<<" and event.implicit[0]:
                 frame.merging = True
@@ -147,8 +149,7 @@ class _YamlEvents:
         self._add(value, line, size)
 
     def _refuse_as_key(self, line: int) -> None:
-        frame = self._frames[-1] if self._frames else None
-        if frame is not None and isinstance(frame.value, dict) and frame.key is None and not frame.merging:
+        if self._frames and self._frames[-1].wants_key:
             raise Unreadable(line, "a key is a text; put it in quotes if it holds brackets, '*' or '{'")
 
     def _keep(self, anchor: str | None, value: Any, size: int) -> None:
