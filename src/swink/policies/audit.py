@@ -63,9 +63,8 @@ class AuditLogger(Policy):
         check_number("max_text", max_text, whole=True)
         check_flag("required", required)
         if key is not None and not key:
-            raise InvalidInput(
-                "key is empty, so anybody could write lines that verify: give a secret, or None"
-            )
+            why = "so anybody could write lines that verify"
+            raise InvalidInput(f"key is empty, {why}: give a secret, or None")
         if isinstance(anchor, str | Path):
             anchor = Path(anchor)
         elif anchor is not None and not callable(anchor):
@@ -107,9 +106,8 @@ class AuditLogger(Policy):
 
     def append(self, record: dict[str, Any]) -> Head:
         """Append a record as it is; then raise `BrokenLog` if a `required` log was found broken."""
-        head, problem = self._chain.append(
-            as_data(record), {"label": clean(self.label)} if self.label else {}
-        )
+        stamp = {"label": clean(self.label)} if self.label else {}
+        head, problem = self._chain.append(as_data(record), stamp)
         if problem is not None:
             log.warning("audit log %s is broken: %s", self.path, problem)
             if self.fail_closed:
@@ -119,9 +117,8 @@ class AuditLogger(Policy):
     def twin(self, path: Path) -> "AuditLogger":
         """One that writes in the same way to another file, without an anchor."""
         twin = copy(self)
-        AuditLogger.__init__(
-            twin, path, key=self._key, max_text=self.max_text, label=self.label, required=self.fail_closed
-        )
+        options: dict[str, Any] = {"key": self._key, "max_text": self.max_text, "label": self.label}
+        AuditLogger.__init__(twin, path, required=self.fail_closed, **options)
         return twin
 
     def check(self) -> Verification:
@@ -158,9 +155,9 @@ class AuditLogger(Policy):
 
     def _call(self, call: ToolCall, result: ToolResultMessage | None) -> dict[str, Any]:
         record: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
-        return record | (
-            {} if result is None else {"is_error": result.is_error, "result": self._cut(result.text)}
-        )
+        if result is not None:
+            record |= {"is_error": result.is_error, "result": self._cut(result.text)}
+        return record
 
     def _texts(self, messages: Sequence[Message]) -> list[str]:
         return [self._cut(item.text) for item in messages if item.text]

@@ -83,9 +83,8 @@ class Budget(Policy):
         limits = (max_cost, max_input_tokens, max_output_tokens, max_tokens)
         names = ("max_cost", "max_input_tokens", "max_output_tokens", "max_tokens")
         if all(limit is None for limit in limits):
-            raise InvalidInput(
-                f"a Budget without a limit limits nothing: give {', '.join(names[:-1])} or max_tokens"
-            )
+            options = f"{', '.join(names[:-1])} or max_tokens"
+            raise InvalidInput(f"a Budget without a limit limits nothing: give {options}")
         for name, limit in (*zip(names, limits, strict=True), ("expected_output", expected_output)):
             if limit is not None:
                 check_number(name, limit)
@@ -291,21 +290,16 @@ _rows: ContextVar[tuple[tuple[Budget, _Row], ...]] = ContextVar("swink.budget_ro
 def _estimate(ctx: PolicyContext, models: _Priced, spent: Spending, expected_output: int | None) -> Spending:
     """What the next call may take, at most, with any of the models."""
     tokens, last = _tokens(ctx)
-    usages = [
-        Usage(
-            input=min(tokens, model.context_window or tokens),
-            output=_output(ctx, model, last, expected_output),
-        )
-        for model, _ in models
-    ]
     average = spent.cost.total / spent.usage.total if spent.cost is not None and spent.usage.total else 0.0
-    costs = [
-        Cost(total=average * usage.total)
-        if price is None
-        else max(price.cost(usage), _written(price, usage), key=lambda cost: cost.total)
-        for usage, (_, price) in zip(usages, models, strict=True)
-    ]
-    most = Usage(input=max(usage.input for usage in usages), output=max(usage.output for usage in usages))
+    most, costs = Usage(), list[Cost]()
+    for model, price in models:
+        read = min(tokens, model.context_window or tokens)
+        usage = Usage(read, _output(ctx, model, last, expected_output))
+        if price is None:
+            costs.append(Cost(total=average * usage.total))
+        else:  # some charge more for input that is new to their cache, which all of it may be
+            costs += [price.cost(usage), price.cost(Usage(output=usage.output, cache_write=read))]
+        most = Usage(max(most.input, read), max(most.output, usage.output))
     return Spending(most, max(costs, key=lambda cost: cost.total))
 
 
@@ -330,11 +324,6 @@ def _output(ctx: PolicyContext, model: ModelSpec, last: int, expected: int | Non
         expected += 0 if has_room else thinking
     output = max(expected, last)
     return min(output, model.max_output or output)
-
-
-def _written(price: Price, usage: Usage) -> Cost:
-    """The cost if all input is new to the provider's cache, which some charge more for."""
-    return price.cost(Usage(output=usage.output, cache_write=usage.input))
 
 
 def _spent(ctx: PolicyContext) -> Spending:

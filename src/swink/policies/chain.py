@@ -85,23 +85,23 @@ class Chain:
     def _append(
         self, file: BinaryIO, record: dict[str, Any], stamp: dict[str, Any]
     ) -> tuple[Head, str | None] | None:
-        head, newest, torn = _newest(file)
+        torn = next(_backwards(file))  # what a crash left after the last line break
+        head, newest = next(_records(file), (START, b""))
         lines, size = b"", os.fstat(file.fileno()).st_size
         if torn and (whole := self._whole(torn)) is not None:
             lines, head, newest, torn = b"\n", replace(whole, size=size + 1), torn, b""
         problem = self._problem(file, head, newest)
         if torn:
             # A crash cut the newest line short: end it, and record the hash of what is left of it.
-            line, head = self._line(
-                head, stamp | {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()}
-            )
+            recovered = {"event": "recovered", "torn_sha256": hashlib.sha256(torn).hexdigest()}
+            line, head = self._line(head, stamp | recovered)
             lines += b"\n" + line
         if problem is not None:
             line, head = self._line(head, stamp | {"event": "broken", "problem": problem})
             lines += line
         line, head = self._line(head, stamp | record)
         head = replace(head, size=size + len(lines) + len(line))
-        _write(file, lines + line)
+        write_all(file, lines + line, durable=True)
         if not is_at(file, self.path):
             return None  # the file was deleted meanwhile, and with it the new record
         self._head = head
@@ -167,9 +167,8 @@ def verify(
         if not hmac.compare_digest(_digest(body, key), digest):
             problems += [f"line {number}: was changed, or written with another key"]
         elif _head(line).records - 1 != expected or not body.startswith(b'{"prev":"%s"' % previous.encode()):
-            problems += [
-                f"line {number}: does not follow the line before; lines were removed, added or moved"
-            ]
+            moved = "does not follow the line before; lines were removed, added or moved"
+            problems += [f"line {number}: {moved}"]
         elif torn and b'"torn_sha256":"%s"' % hashlib.sha256(torn).hexdigest().encode() in body:
             problems = [problem for problem in problems if problem != f"line {number - 1}: is not a record"]
         elif _BROKEN in body and (record := msgspec.json.decode(line)).get("event") == "broken":
@@ -218,25 +217,19 @@ def _open(path: Path) -> BinaryIO:
         raise
 
 
-def _write(file: BinaryIO, data: bytes) -> None:
-    """Write everything to the disk, or nothing."""
+def write_all(file: BinaryIO, data: bytes, *, durable: bool = False) -> None:
+    """Append everything, or nothing; if `durable`, it is on the disk then."""
     end = os.fstat(file.fileno()).st_size
     try:
         left = memoryview(data)
         while left:
             left = left[os.write(file.fileno(), left) :]
-        os.fsync(file.fileno())
+        if durable:
+            os.fsync(file.fileno())
     except OSError:
         with suppress(OSError):
             os.ftruncate(file.fileno(), end)
         raise
-
-
-def _newest(file: BinaryIO) -> tuple[Head, bytes, bytes]:
-    """The newest whole record, its line, and what a crash left after the last line break."""
-    torn = next(_backwards(file))
-    head, line = next(_records(file), (START, b""))
-    return head, line, torn
 
 
 def _missing(file: BinaryIO, newest: Head, known: Head, where: str) -> list[str]:
@@ -245,20 +238,13 @@ def _missing(file: BinaryIO, newest: Head, known: Head, where: str) -> list[str]
         return [f"{known.records} records {where}, {newest.records} are left"]
     if known.records == 0:
         return []
-    heads = [newest] if newest.is_also(known) else _until((head for head, _ in _records(file)), known.records)
-    found = next((head for head in heads if head.is_also(known)), None)
-    if found is None:
+    older = (head for head, _ in _records(file) if head.records <= known.records)
+    found = newest if newest.is_also(known) else next(older, None)
+    if found is None or not found.is_also(known):
         return [f"record {known.records} is not the one that was written"]
     if known.size and found.size != known.size:
         return [f"{known.size} bytes up to record {known.records} {where}, there are {found.size}"]
     return []
-
-
-def _until(heads: Iterator[Head], records: int) -> Iterator[Head]:
-    for head in heads:
-        yield head
-        if head.records <= records:
-            return
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[Head, bytes]]:

@@ -64,16 +64,13 @@ class ContentFilter(Policy):
         for name in texts_of("categories", cast("Iterable[str]", categories)):
             listed = texts_of(f"category {name!r}", lists.get(name, ()))
             if not listed:
-                known = ", ".join(CATEGORIES)
-                raise InvalidInput(
-                    f"category {name!r} has no words; known: {known}; or give words in a mapping"
-                )
+                known = f"known: {', '.join(CATEGORIES)}; or give words in a mapping"
+                raise InvalidInput(f"category {name!r} has no words; {known}")
             self.words += listed
             self._list(f"category {name}", listed)
         if not self._rules:
-            raise InvalidInput(
-                "a ContentFilter without rules filters nothing: give words, patterns or categories"
-            )
+            advice = "give words, patterns or categories"
+            raise InvalidInput(f"a ContentFilter without rules filters nothing: {advice}")
 
     def _list(self, rule: str, words: Sequence[str]) -> None:
         self._rules.append((rule, _any_of(words)))
@@ -83,11 +80,9 @@ class ContentFilter(Policy):
 
     def finds(self, text: str) -> str | None:
         """The rule that a text breaks, in any reading of it, or None."""
-        for rules, views in (
-            (self._rules, (text, *respell(text))),
-            (self._long_rules, turn(undisguise(text))),
-        ):
-            for view in views:
+        views = [(self._rules, (text, *respell(text))), (self._long_rules, turn(undisguise(text)))]
+        for rules, readings in views:
+            for view in readings:
                 for rule, pattern in rules:
                     if pattern.search(view):
                         return rule
@@ -95,13 +90,11 @@ class ContentFilter(Policy):
 
     def pre_commit(self, message: Message) -> KeepVerdict:
         """Mask what breaks a rule in the text of an error, which no later slot sees."""
-        if (
-            not isinstance(message, AssistantMessage)
-            or not message.error_message
-            or self.finds(message.error_message) is None
-        ):
+        error = message.error_message if isinstance(message, AssistantMessage) else None
+        if not error or self.finds(error) is None:
             return None
-        return Replace(replace(message, error_message=self._clean(message.error_message)))
+        masked = self._mask(error)
+        return Replace(replace(message, error_message=self.mask if self.finds(masked) else masked))
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Stop after, or mask, a reply that breaks a rule, in what it says or thinks."""
@@ -120,25 +113,19 @@ class ContentFilter(Policy):
 
     def _mask_reply(self, message: AssistantMessage) -> AssistantMessage:
         # Thinking is dropped: a changed block no longer fits its signature, and providers refuse it.
-        kept = [
-            item for item in message.content if not (isinstance(item, Thinking) and self.finds(item.text))
-        ]
+        thoughts = [item for item in message.content if isinstance(item, Thinking) and self.finds(item.text)]
+        kept = [item for item in message.content if item not in thoughts]
         content = tuple([self._masked(item) if isinstance(item, Text) else item for item in kept])
         masked = replace(message, content=content)
         if self.finds(masked.text) is None:
             return masked
         # What spans blocks, or is disguised, cannot be cut out: the whole text is masked.
-        return replace(
-            message, content=(Text(self.mask), *(item for item in kept if not isinstance(item, Text)))
-        )
+        others = [item for item in kept if not isinstance(item, Text)]
+        return replace(message, content=(Text(self.mask), *others))
 
     def _masked(self, block: Text) -> Text:
         masked = self._mask(block.text)
         return block if masked == block.text else Text(masked)
-
-    def _clean(self, text: str) -> str:
-        masked = self._mask(text)
-        return masked if self.finds(masked) is None else self.mask
 
     def _mask(self, text: str) -> str:
         for _, pattern in self._rules:
@@ -153,18 +140,15 @@ def _any_of(words: Sequence[str]) -> re.Pattern[str]:
 
 def _phrase(words: str) -> str:
     """A phrase with anything between its words, and with stars for some letters inside of them."""
-    parts = words.split()
-    masked = [_starred(part) for part in parts]
-    return r"[\W_]*".join(
-        re.escape(part) if star is None else f"(?:{re.escape(part)}|{star})"
-        for part, star in zip(parts, masked, strict=True)
-    )
+    return r"[\W_]*".join(map(_starred, words.split()))
 
 
-def _starred(word: str) -> str | None:
-    """A word of which at most half the letters are stars, neither the first nor the last."""
+def _starred(word: str) -> str:
+    """A word, also one of which at most half the letters are stars, neither the first nor the last."""
+    plain = re.escape(word)
     if len(word) < 4 or not word.isalpha():
-        return None
+        return plain
     most = len(word) // 2
     inner = "".join(f"[{re.escape(char)}*#]" for char in word[1:-1])
-    return rf"{re.escape(word[0])}(?!(?:[^*#\s]{{0,20}}[*#]){{{most + 1}}}){inner}{re.escape(word[-1])}"
+    star = rf"{re.escape(word[0])}(?!(?:[^*#\s]{{0,20}}[*#]){{{most + 1}}}){inner}{re.escape(word[-1])}"
+    return f"(?:{plain}|{star})"

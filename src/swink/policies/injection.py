@@ -93,7 +93,7 @@ class PromptInjectionGuard(Policy):
     def pre_commit(self, message: Message) -> KeepVerdict:
         """Fence off a suspicious tool result, and suspicious texts in the application's own messages."""
         match message:
-            case ToolResultMessage() if not _is_fenced(message) and self._finds_any(_texts(message)):
+            case ToolResultMessage() if not _is_fence(message.text) and self._finds_any(_texts(message)):
                 return Replace(_fenced(message))
             case CustomMessage(data=data) if self._finds_any(strings_in(data)):
                 fenced = map_texts(data, lambda text: _fence(text) if self.finds(text) else text)
@@ -103,7 +103,7 @@ class PromptInjectionGuard(Policy):
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """With `action="stop"`, stop after a turn whose results were suspicious."""
-        found = [result.tool_name for result in turn.tool_results if _is_fenced(result)]
+        found = [result.tool_name for result in turn.tool_results if _is_fence(result.text)]
         if not found or self.action != "stop":
             return None
         return Stop(f"prompt injection: the result of {', '.join(found)} matches a known injection pattern")
@@ -124,9 +124,8 @@ class PromptInjectionGuard(Policy):
 
     async def _reason(self, message: Message) -> str | None:
         """Why the run must not go on with a message in its context."""
-        if not isinstance(
-            message, (UserMessage | ToolResultMessage) if self.check_user else ToolResultMessage
-        ):
+        checked = UserMessage | ToolResultMessage if self.check_user else ToolResultMessage
+        if not isinstance(message, checked):
             return None
         if (key := hash((message, *_texts(message)))) in self._known:
             return self._known[key]
@@ -134,11 +133,9 @@ class PromptInjectionGuard(Policy):
             # Reported once; a user who sends it again does so knowingly.
             reason, later = "the input matches a known injection pattern", None
         else:
-            # It did not come through the guard, or a judge found it: only the owner of the history can remove
-            # it.
-            reason = later = (
-                f"a result of {message.tool_name} in the history is suspicious; remove it or fence it off"
-            )
+            # It did not come through the guard, or a judge found it: only the owner can remove it.
+            where = f"a result of {message.tool_name} in the history"
+            reason = later = f"{where} is suspicious; remove it or fence it off"
         found = not _is_fence(message.text) and await self._is_suspicious(message)
         self._known[key] = later if found else None
         while len(self._known) > _REMEMBERED:
@@ -147,10 +144,8 @@ class PromptInjectionGuard(Policy):
 
     async def _is_suspicious(self, message: Message) -> bool:
         texts = [text for text in _texts(message) if text]
-        if sum(map(len, texts)) > _LONG:
-            found = await in_thread(self._finds_any, texts)
-        else:
-            found = self._finds_any(texts)
+        is_long = sum(map(len, texts)) > _LONG
+        found = await in_thread(self._finds_any, texts) if is_long else self._finds_any(texts)
         return found or (self.judge is not None and bool(message.text) and await self.judge(message.text))
 
 
@@ -160,9 +155,8 @@ def _texts(message: Message) -> Iterable[str]:
     for block in message.content:
         if isinstance(block, Document):
             yield from filter(None, (block.title, block.text))
-    yield from (
-        text for block in message.content if isinstance(block, Extension) for text in strings_in(block.data)
-    )
+        elif isinstance(block, Extension):
+            yield from strings_in(block.data)
     if isinstance(message, ToolResultMessage):
         yield from strings_in(message.details)
 
@@ -181,10 +175,6 @@ def _fenced(message: ToolResultMessage) -> ToolResultMessage:
 def _fence(text: str) -> str:
     inside = re.sub(r"</?\s*untrusted", lambda tag: tag.group().replace("<", "‹"), text, flags=re.I)
     return f"{_OPEN}{inside}{_CLOSE}"
-
-
-def _is_fenced(message: ToolResultMessage) -> bool:
-    return _is_fence(message.text)
 
 
 def _is_fence(text: str) -> bool:

@@ -49,12 +49,11 @@ def weigh(text: str) -> float:
         lowered = _IDENTIFIER.sub("x", lowered)  # names in code are no sentences
     meanings = {word: known for word in set(_WORD.findall(lowered)) if (known := meaning(word)) is not None}
     present = set(meanings.values())
-    active = [
-        signal for signal in _signals() if all(not present.isdisjoint(needed) for needed in signal.needs)
-    ]
+    active = [signal for signal in _signals() if all(map(present.intersection, signal.needs))]
     if not active:
         return 0.0
-    tokens = _tokens(lowered, meanings)
+    known = _Table(meanings)
+    tokens = ["|", *[known[token] for token in _TOKEN.findall(lowered)], "|"]
     total = _nearest(sorted(_found(tokens, active)))
     return total + 0.5 if total and len(text) <= SHORT else total
 
@@ -66,10 +65,8 @@ def _found(tokens: list[str], active: list[Signal]) -> Iterator[tuple[int, float
         if token != "_":
             places.setdefault(token, []).append(place)
     for signal in active:
-        around = min(
-            ([place for word in needed for place in places.get(word, ())] for needed in signal.needs), key=len
-        )
-        for start, end in _windows(sorted(around), len(tokens)):
+        needed = [[place for word in words for place in places.get(word, ())] for words in signal.needs]
+        for start, end in _windows(sorted(min(needed, key=len)), len(tokens)):
             reduced = f" {' '.join(tokens[start:end])} "
             for match in signal.pattern.finditer(reduced):
                 yield start + reduced.count(" ", 0, match.start()), signal.weight, signal.name
@@ -119,11 +116,6 @@ class _Table(dict[str, str]):
         return kind
 
 
-def _tokens(lowered: str, meanings: dict[str, str]) -> list[str]:
-    table = _Table(meanings)
-    return ["|", *[table[token] for token in _TOKEN.findall(lowered)], "|"]
-
-
 @cache
 def _signals() -> tuple[Signal, ...]:
     return tuple(_signal(**item) for item in table()["signal"])
@@ -131,9 +123,5 @@ def _signals() -> tuple[Signal, ...]:
 
 def _signal(name: str, weight: float, pattern: str, needs: list[str]) -> Signal:
     spelled = re.sub(r"~(\d+) ", r"(?:[^ |]+ ){0,\1}", pattern)
-    return Signal(
-        name,
-        weight,
-        re.compile(rf"(?<= )(?<! attempt to )(?:{spelled})(?= )"),
-        tuple(frozenset(group.split("|")) for group in needs),
-    )
+    compiled = re.compile(rf"(?<= )(?<! attempt to )(?:{spelled})(?= )")
+    return Signal(name, weight, compiled, tuple(frozenset(group.split("|")) for group in needs))

@@ -78,7 +78,9 @@ class InjectionJudge:
     def _asking(self, spec: ModelSpec, stream_fn: StreamFn) -> Callable[[str], Awaitable[bool]]:
         async def ask(text: str) -> bool:
             mark = f"=== {secrets.token_hex(8)} ==="
-            context = LlmContext(_PROMPT, (UserMessage(f"{mark}\n{_excerpt(text)}\n{mark}"),), ())
+            # Beginning and end of a text, where injections usually are.
+            excerpt = clip_middle(text, _ROOM // 2, _ROOM // 2, "\n[…]\n")
+            context = LlmContext(_PROMPT, (UserMessage(f"{mark}\n{excerpt}\n{mark}"),), ())
             assembly, failure = Assembly(), None
             try:
                 async with closing(stream_fn(spec, context, StreamOptions(max_tokens=300))) as stream:
@@ -89,18 +91,9 @@ class InjectionJudge:
                 raise
             finally:
                 self._account.charge(*self._account.attempt(spec, assembly, failure))
-            return _verdict(spec, assembly)
+            answer = _ANSWER.match(assembly.message(spec, "stop", usage=Usage()).text)
+            if answer is None:
+                raise JudgeFailed("the judge answered neither INJECTION nor SAFE")
+            return answer[1].lower() == "injection"
 
         return ask
-
-
-def _verdict(spec: ModelSpec, assembly: Assembly) -> bool:
-    answer = _ANSWER.match(assembly.message(spec, "stop", usage=Usage()).text)
-    if answer is None:
-        raise JudgeFailed("the judge answered neither INJECTION nor SAFE")
-    return answer[1].lower() == "injection"
-
-
-def _excerpt(text: str) -> str:
-    """Beginning and end of a text, where injections usually are."""
-    return clip_middle(text, _ROOM // 2, _ROOM // 2, "\n[…]\n")

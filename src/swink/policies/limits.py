@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from swink.agent.policy import CallVerdict, Policy, PolicyContext, RetryVerdict, RunKey, Skip, Stop
 from swink.agent.structured import NAME as FINAL_OUTPUT
 from swink.errors import InvalidInput
@@ -56,31 +58,24 @@ class MaxTurns(Policy):
         return known
 
 
-class _Total:
+class _Total(Struct):
     """Model calls of a run and of those inside it, made or about to be made."""
 
-    def __init__(self) -> None:
-        self.calls = 0
+    calls: int = 0
 
 
-class _Calls:
+class _Calls(Struct):
     """Model calls of one run, as a part of a total."""
 
-    def __init__(self, total: _Total) -> None:
-        self.total = total
-        self._counted = 0
+    total: _Total
+    counted: int = 0
 
     def count(self, made: int, limit: int) -> int:
         """The total, once this run has made so many; below the limit the next call is counted already."""
-        self._add(made - self._counted)
-        so_far = self.total.calls
-        if so_far < limit:
-            self._add(1)
+        so_far = self.total.calls + made - self.counted
+        is_next = so_far < limit
+        self.total.calls, self.counted = so_far + is_next, made + is_next
         return so_far
-
-    def _add(self, calls: int) -> None:
-        self._counted += calls
-        self.total.calls += calls
 
 
 _totals: ContextVar[tuple[tuple[MaxTurns, _Total], ...]] = ContextVar("swink.max_turns", default=())

@@ -61,11 +61,8 @@ class LoopDetection(Policy):
             return None
         if self.action == "stop" or (nudged_at is not None and nudged_at < period * self.repeats):
             names = ", ".join(sorted({call.name for call in turn.message.tool_calls}))
-            return Stop(
-                f"loop detected: {names} called with the same arguments {self.repeats} times in a row"
-                if period == 1
-                else _PING_PONG
-            )
+            again = f"{names} called with the same arguments {self.repeats} times in a row"
+            return Stop(f"loop detected: {again if period == 1 else 'two sets of calls keep alternating'}")
         if ctx.run is not None:
             self._nudged[ctx.run] = len(ctx.messages)
         return Inject(self.nudge)
@@ -77,9 +74,8 @@ class LoopDetection(Policy):
         injected = {id(message) for message in ctx.injected}
         nudged = self._nudged.get(ctx.run, -1) if ctx.run is not None else -1
         nudged_at: int | None = None
-        for position, message in zip(
-            range(len(ctx.messages) - 1, -1, -1), reversed(ctx.messages), strict=True
-        ):
+        places = reversed(range(len(ctx.messages)))
+        for position, message in zip(places, reversed(ctx.messages), strict=True):
             is_nudge = position < nudged or (isinstance(message, UserMessage) and message.text == self.nudge)
             nudged_at = len(row) if nudged_at is None and is_nudge else nudged_at
             match message:
@@ -98,17 +94,12 @@ class LoopDetection(Policy):
 
     def _signature(self, call: ToolCall, results: dict[str, str]) -> tuple[str, ...]:
         try:
-            arguments = _canonical(
-                {key: value for key, value in call.arguments.items() if key not in self.ignore}
-            )
-            encoded = msgspec.json.encode(arguments, order="sorted").decode()
+            told = {key: value for key, value in call.arguments.items() if key not in self.ignore}
+            encoded = msgspec.json.encode(_canonical(told), order="sorted").decode()
         except (TypeError, ValueError, OverflowError, RecursionError):
             encoded = "arguments that are no JSON"
         answer = (results.get(call.id, ""),) if self.same_results else ()
         return (call.name, encoded, call.partial_json or "", *answer)
-
-
-_PING_PONG = "loop detected: two sets of calls keep alternating"
 
 
 def _repeats(row: Sequence[_Signature], period: int, times: int) -> bool:

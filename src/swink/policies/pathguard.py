@@ -68,13 +68,11 @@ class PathGuard(Policy):
         check_type("PathGuard(root=…)", root, (str, Path))
         self.root = Path(os.path.realpath(root))
         if self.root == Path(self.root.anchor):
-            raise InvalidInput(
-                f"PathGuard({str(root)!r}) refuses nothing, everything is inside: give a directory"
-            )
+            why = "refuses nothing, everything is inside: give a directory"
+            raise InvalidInput(f"PathGuard({str(root)!r}) {why}")
         if self.root.exists() and not self.root.is_dir():
-            raise InvalidInput(
-                f"PathGuard({str(root)!r}): that is a file; give the directory to stay inside of"
-            )
+            why = "that is a file; give the directory to stay inside of"
+            raise InvalidInput(f"PathGuard({str(root)!r}): {why}")
         self.base = self.root if base is None else Path(os.path.realpath(base))
         self.ignore = frozenset(texts_of("ignore", [ignore] if isinstance(ignore, str) else ignore))
 

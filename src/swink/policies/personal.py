@@ -116,9 +116,8 @@ def _ipv6(text: str) -> Iterator[Span]:
     for run in _HEX_RUN.finditer(text):
         if run.group().count(":") >= 2 and run.end() - run.start() <= 128:
             position = run.start()
-            while (
-                match := _IPV6.search(text, position, min(len(text), run.end() + 2))
-            ) is not None and match.start() < run.end():
+            end = min(len(text), run.end() + 2)
+            while (match := _IPV6.search(text, position, end)) is not None and match.start() < run.end():
                 position = match.start() + 1
                 if _is_ipv6(match.group()):
                     yield match.span()
@@ -134,10 +133,10 @@ def _is_ipv6(text: str) -> bool:
     groups = [group for group in text.split(":") if group]
     if text.endswith("::") and not re.search(r"[a-fA-F]", text):
         return False  # user and group in a list of accounts
-    telling = len(groups) >= 4 or (
-        len(groups) >= 2 and any(len(group) >= 3 for group in groups) and re.search(r"\d", text)
-    )
-    return bool(telling) and not (address.is_loopback or address.is_unspecified)
+    is_telling = len(groups) >= 4
+    if not is_telling and len(groups) >= 2 and re.search(r"\d", text):
+        is_telling = any(len(group) >= 3 for group in groups)
+    return is_telling and not (address.is_loopback or address.is_unspecified)
 
 
 def _is_ipv4(text: str, match: re.Match[str]) -> bool:
@@ -149,15 +148,11 @@ def _is_ipv4(text: str, match: re.Match[str]) -> bool:
     if address.is_loopback or address.is_unspecified or address.is_multicast or not _is_apart(text, match):
         return False
     first, *rest = map(int, match.group().split("."))
-    # Numbers of sections, versions and object identifiers are small; so is hardly any address that nothing
-    # announces.
+    # Numbers of sections and versions are small; so is hardly any address that nothing announces.
     if first <= 3 or max(first, *rest) < 64:
-        announced = (
-            first == 10
-            or match.group() in _RESOLVERS
-            or _BEFORE_AN_ADDRESS.search(text, max(0, match.start() - 24), match.start())
-        )
-        return bool(announced or _AFTER_AN_ADDRESS.match(text, match.end()))
+        if first == 10 or match.group() in _RESOLVERS or _AFTER_AN_ADDRESS.match(text, match.end()):
+            return True
+        return _BEFORE_AN_ADDRESS.search(text, max(0, match.start() - 24), match.start()) is not None
     return not _BEFORE_A_VERSION.search(text, max(0, match.start() - 24), match.start())
 
 
@@ -175,28 +170,18 @@ def _is_apart(text: str, match: re.Match[str]) -> bool:
     return sum(len(side.group().split()) for side in (before, after) if side is not None) < 3
 
 
-def _is_card(text: str, match: re.Match[str]) -> bool:
-    return is_card(re.sub(r"\D", "", match.group()))
-
-
 def _both(*finders: Callable[[str], Iterator[Span]]) -> Callable[[str], Iterator[Span]]:
     return lambda text: (span for finder in finders for span in finder(text))
 
 
 def _ibans(text: str) -> Iterator[Span]:
-    for start in _IBAN_START.finditer(text):
-        before = text[start.start() - 1 : start.start()]
-        if not before.isalnum():
-            # The longest that is right: what follows an account number with spaces may look like a part of
-            # it.
-            candidates = [
-                end for match in [_IBAN.match(text, start.start())] if match for end in _ends(match)
-            ]
-            yield from [
-                (start.start(), end)
-                for end in candidates
-                if is_iban(re.sub(r"[ -]", "", text[start.start() : end]).upper())
-            ][:1]
+    for start in map(re.Match[str].start, _IBAN_START.finditer(text)):
+        match = None if text[start - 1 : start].isalnum() else _IBAN.match(text, start)
+        # The longest that is right: what follows an account number with spaces may look like a part of it.
+        for end in () if match is None else _ends(match):
+            if is_iban(re.sub(r"[ -]", "", text[start:end]).upper()):
+                yield start, end
+                break
 
 
 def _ends(match: re.Match[str]) -> Iterator[int]:
@@ -228,9 +213,8 @@ _AFTER_AN_ADDRESS = re.compile(r":\d{2,5}\b|/\d{1,2}\b(?!\.)")
 _RESOLVERS = frozenset(["1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9", "4.2.2.2"])
 _ROW_BEFORE = re.compile(r"(?:(?<![\w.+-])[\d.,+-]+[ \t]+)+\Z")
 _ROW_AFTER = re.compile(r"(?:[ \t]+[\d.,+-]+(?!\w)){1,3}")
-_PLACE = re.compile(
-    r"\+\d{4}-\d{5}|\+\d{6}-\d{7}|(?:00\d\d ?)+"
-)  # latitude and longitude; codes of characters
+_PLACE = re.compile(r"\+\d{4}-\d{5}|\+\d{6}-\d{7}|(?:00\d\d ?)+")
+"""Latitude and longitude; codes of characters."""
 _END = r"(?![\w-]|\.\d)"
 _IBAN_START = re.compile(r"[A-Za-z]{2}\d{2}(?=[ -]?[A-Za-z0-9]{4})")
 _IBAN = re.compile(
@@ -259,7 +243,7 @@ _TRUNK = re.compile(
 _FINDERS: dict[str, Callable[[str], Iterator[Span]]] = {
     "email": _emails,
     "iban": _ibans,
-    "card": _numbers(_CARD, ".", _is_card),
+    "card": _numbers(_CARD, ".", lambda _, match: is_card(re.sub(r"\D", "", match.group()))),
     "ssn": _both(_numbers(_SSN, "_-", _is_apart), find_social_numbers),
     "passport": find_passports,
     "birthdate": find_birth_dates,

@@ -88,14 +88,12 @@ class PiiRedactor(Policy):
                 return self._verdict(message, data=self._value(data))
             case AssistantMessage():
                 self._real_calls.clear()
-                error = message.error_message
-                return self._verdict(
-                    message, content=self._blocks(message.content), error_message=error and self.redact(error)
-                )
+                content = self._blocks(message.content)
+                error = message.error_message and self.redact(message.error_message)
+                return self._verdict(message, content=content, error_message=error)
             case ToolResultMessage():
-                return self._verdict(
-                    message, content=self._blocks(message.content), details=self._value(message.details)
-                )
+                content, details = self._blocks(message.content), self._value(message.details)
+                return self._verdict(message, content=content, details=details)
             case _:
                 return self._verdict(message, content=self._blocks(message.content))
 
@@ -159,15 +157,13 @@ class PiiRedactor(Policy):
         return Citation(url, title, quote, cited.start, cited.end)
 
     def _call(self, call: ToolCall) -> ToolCall:
-        partial = call.partial_json
         arguments = self._value(call.arguments)
-        clean = partial and self.redact(partial)
-        if arguments is call.arguments and clean == partial:
+        clean = call.partial_json and self.redact(call.partial_json)
+        if arguments is call.arguments and clean == call.partial_json:
             return call
-        changed = replace(call, arguments=arguments, partial_json=clean)
         if self.arguments == "restore":
             self._real_calls[call.id] = call
-        return changed
+        return replace(call, arguments=arguments, partial_json=clean)
 
     def _value(self, value: Any) -> Any:
         return map_texts(value, self.redact)

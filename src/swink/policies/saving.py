@@ -112,16 +112,10 @@ class _Saving:
     def _call(self, ctx: PolicyContext) -> Any:
         self._in_thread = True
         try:
-            return self._store(_data(ctx, self._open))
+            prompt, messages, state = ctx.system_prompt, list(ctx.messages), dict(ctx.state)
+            saved = SavedAgent(
+                model=ctx.model, system_prompt=prompt, messages=messages, state=state, open=self._open
+            )
+            return self._store(saved.to_data())
         finally:
             self._in_thread = False
-
-
-def _data(ctx: PolicyContext, open: OpenTurn | None) -> Data:
-    return SavedAgent(
-        model=ctx.model,
-        system_prompt=ctx.system_prompt,
-        messages=list(ctx.messages),
-        state=dict(ctx.state),
-        open=open,
-    ).to_data()

@@ -76,7 +76,8 @@ def parts_of(text: str, kind: Kind) -> Iterator[PathPart]:
     yield PathPart(text, kind == "path" or (len(whole.split()) == 1 and _is_meant(whole)))
     words = whole.split()
     items = [item for line in re.split(r"[\r\n\t,;|]", whole) if (item := line.strip())]
-    if kind == "path" or all(map(_is_word_of_a_command, words)) or all(map(_NAME.search, words)):
+    is_command = all(word.startswith("-") or is_explicit(word) for word in words)
+    if kind == "path" or is_command or all(map(_NAME.search, words)):
         yield from _tokens((*words, *items), certain=True)
     else:
         single = [item for item in items if len(item.split()) == 1]
@@ -102,18 +103,11 @@ def _is_meant(word: str) -> bool:
     return _BASE64.fullmatch(word) is None and not re.match(r"\\(?!\\)", word)
 
 
-def _is_word_of_a_command(word: str) -> bool:
-    return word.startswith("-") or is_explicit(word)
-
-
 def is_explicit(path: str) -> bool:
     """Whether a path may lead elsewhere by its own text: it is absolute, or climbs with `..`."""
-    return (
-        path.startswith(("/", "\\", "~"))
-        or os.path.isabs(path)
-        or _DRIVE.match(path) is not None
-        or _CLIMBS.search(path) is not None
-    )
+    if path.startswith(("/", "\\", "~")) or os.path.isabs(path):
+        return True
+    return _DRIVE.match(path) is not None or _CLIMBS.search(path) is not None
 
 
 def spellings_of(text: str, *, backslashes: bool = True) -> set[str]:
@@ -123,7 +117,8 @@ def spellings_of(text: str, *, backslashes: bool = True) -> set[str]:
         found |= {change(spelling) for spelling in found}
     if backslashes:
         found |= {spelling.replace("\\", "/") for spelling in found}
-    return {_on_this_system(spelling) for spelling in found if spelling}
+    # A drive or a network share is outside, on a system whose paths have none.
+    return {"/" if os.sep == "/" and _DRIVE.match(spelling) else spelling for spelling in found if spelling}
 
 
 def _decode(text: str) -> str:
@@ -171,11 +166,6 @@ def _expand(text: str) -> str:
 
 def _value_of(found: re.Match[str]) -> str:
     return os.environ.get(found[1] or found[2] or found[4], found[3] or "")
-
-
-def _on_this_system(text: str) -> str:
-    """A drive or a network share is outside, on a system whose paths have none."""
-    return "/" if os.sep == "/" and _DRIVE.match(text) is not None else text
 
 
 _CHANGES: tuple[Callable[[str], str], ...] = (_decode, _normalise, _trim, _strip_scheme, _trim, _expand)

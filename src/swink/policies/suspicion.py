@@ -137,10 +137,8 @@ def _is_turned(plain: str) -> Iterator[bool]:
 def _is_hidden_order(part: str) -> bool:
     """Whether a part that people do not see speaks to a machine and tells it to do something."""
     plain = undisguise(part[:4000])
-    return (
-        bool(_OPENING.search(plain) and _ADDRESSED.search(plain) and _ORDERED.search(plain))
-        or weigh(plain) >= ALARM
-    )
+    is_order = _OPENING.search(plain) and _ADDRESSED.search(plain) and _ORDERED.search(plain)
+    return bool(is_order) or weigh(plain) >= ALARM
 
 
 def _without_mentions(text: str) -> str:

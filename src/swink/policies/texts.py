@@ -21,10 +21,10 @@ def map_texts(value: Any, change: Change) -> Any:
     match value:
         case str():
             return value if (changed := change(value)) == value else changed
-        case None | bool() | float() | bytes() | bytearray():
+        case int() if 10**8 <= abs(value) < 10**20:  # a card or phone number may come as a number
+            return value if (changed := change(str(value))) == str(value) else changed
+        case None | int() | float() | bytes() | bytearray():
             return value
-        case int():
-            return _number(value, change)
         case Mapping():
             return _mapping(cast("Mapping[Any, Any]", value), change)
         case list() | tuple() | set() | frozenset():
@@ -34,14 +34,8 @@ def map_texts(value: Any, change: Change) -> Any:
                 return cast("Any", value)
             return changed_items if isinstance(value, list) else tuple(changed_items)
         case _:
-            return _object(value, change)
-
-
-def _number(value: int, change: Change) -> Any:
-    """A card or phone number may come as a number."""
-    if not 10**8 <= abs(value) < 10**20:
-        return value
-    return value if (changed := change(str(value))) == str(value) else changed
+            shown = _plain(value)
+            return value if (changed := map_texts(shown, change)) is shown else changed
 
 
 def _mapping(value: Mapping[Any, Any], change: Change) -> Any:
@@ -50,11 +44,6 @@ def _mapping(value: Mapping[Any, Any], change: Change) -> Any:
         new is old and changed[new] is value[old] for new, old in zip(changed, value, strict=True)
     )
     return value if same else changed
-
-
-def _object(value: Any, change: Change) -> Any:
-    shown = _plain(value)
-    return value if (changed := map_texts(shown, change)) is shown else changed
 
 
 def _plain(value: Any) -> Any:
@@ -68,11 +57,8 @@ def _plain(value: Any) -> Any:
         pass
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    if (
-        isinstance(attributes := getattr(value, "__dict__", None), dict)
-        and attributes
-        and not isinstance(value, type)
-    ):
+    attributes = None if isinstance(value, type) else getattr(value, "__dict__", None)
+    if attributes and isinstance(attributes, dict):
         return dict(cast("dict[str, Any]", attributes))
     return str(value)
 

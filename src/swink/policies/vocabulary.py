@@ -77,13 +77,11 @@ def _slipped(word: str) -> str | None:
 def _is_one_slip(word: str, meant: str) -> bool:
     if len(word) == len(meant):
         wrong = [position for position in range(len(word)) if word[position] != meant[position]]
-        swapped = (
-            len(wrong) == 2
-            and wrong[1] == wrong[0] + 1
-            and word[wrong[0]] == meant[wrong[1]]
-            and word[wrong[1]] == meant[wrong[0]]
-        )
-        return swapped or (len(wrong) == 1 and wrong[0] < len(word) - 1)
+        if len(wrong) == 2:
+            first, second = wrong
+            is_swapped = (word[first], word[second]) == (meant[second], meant[first])
+            return second == first + 1 and is_swapped
+        return len(wrong) == 1 and wrong[0] < len(word) - 1
     longer, shorter = (word, meant) if len(word) > len(meant) else (meant, word)
     if longer.startswith(shorter):
         return longer[-1] not in "sdrn"  # at the end that is grammar
