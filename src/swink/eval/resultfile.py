@@ -13,7 +13,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, overload
 
@@ -24,7 +23,7 @@ from msgspec.structs import replace
 from swink.errors import AgentError, MisuseError
 from swink.eval.result import CaseResult, ErrorSource, Manifest
 from swink.messages.jsondata import decode_with, encode
-from swink.policies.chain import START, Head, head_of, sealed
+from swink.policies.chain import START, Head, head_of, sealed, write_all
 from swink.system import filelock
 from swink.system.files import write_whole
 
@@ -132,14 +131,7 @@ class ResultFile:
         """Add a line; all of it is written, or nothing."""
         link = f'{{"prev":"{self.head.hash}","seq":{self.head.records},"time":{time.time()!r},'.encode()
         line, head = sealed(self.head, link + encode(result)[1:], self._key)
-        try:
-            left = memoryview(line)
-            while left:
-                left = left[os.write(self._file.fileno(), left) :]
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(self._file.fileno(), self._end)
-            raise
+        write_all(self._file, line)
         entry = ResultLine(
             result.case_id, result.repeat, result.passed, result.error_source, result.error, result.cost,
             result.started, result.duration, self._end, len(line),

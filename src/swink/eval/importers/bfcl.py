@@ -47,7 +47,8 @@ def read_bfcl(path: Path) -> Iterator[Case | BadRows]:
     if not path.is_dir():
         yield from _read_file(path)
         return
-    files = [file for file in sorted(path.glob("BFCL_v*.json")) if _category_of_file(file) is not None]
+    known = sorted(path.glob("BFCL_v*.json"))
+    files = [file for file in known if file.stem.split("_", 2)[-1] in _SINGLE_TURN]
     if not files:
         raise BadRows(f"{path}: holds no single-turn files such as BFCL_v4_simple_python.json")
     for file in files:
@@ -88,9 +89,8 @@ def _case(row: BenchmarkRow, answered: BenchmarkRow, beside: Path) -> Case:
     kind, _, number = name.rpartition("_")
     category = kind if number.replace("-", "").isdecimal() else name
     if category not in _SINGLE_TURN:
-        raise row.problem(
-            f"{name!r} is not a single-turn row; import files such as BFCL_v4_simple_python.json"
-        )
+        advice = "import files such as BFCL_v4_simple_python.json"
+        raise row.problem(f"{name!r} is not a single-turn row; {advice}")
     functions = row.objects("function")
     answers = answered.objects("ground_truth")
     expects_none = category.endswith("relevance")
@@ -163,10 +163,9 @@ def _schema(details: Any) -> dict[str, Any]:
     schema["type"] = _SCHEMA_NAMES[_SCHEMA_TYPES.get(kind, str)]
     if kind == "float":
         schema["description"] = f"{given.get('description', '')} (It may have decimals.)".strip()
-    if isinstance(properties := given.get("properties"), dict):
-        schema["properties"] = {
-            key: _schema(value) for key, value in cast("dict[str, Any]", properties).items()
-        }
+    if isinstance(given.get("properties"), dict):
+        properties = cast("dict[str, Any]", given["properties"])
+        schema["properties"] = {key: _schema(value) for key, value in properties.items()}
     if "items" in given:
         schema["items"] = _schema(given["items"])
     if not isinstance(schema.get("required", []), list):
@@ -183,16 +182,8 @@ def _as_text(details: dict[str, Any], language: str) -> dict[str, Any]:
         hints.append(f"its items, source code too, are of the type {details['items'].get('type')}")
     if language == "javascript" and kind == "dict" and "properties" in details:
         hints.append(f"its entries, source code too, are {encode(details['properties']).decode()}")
-    return {
-        "type": "string",
-        "description": f"{details.get('description', '')} ({'; '.join(hints)}.)".strip(),
-    }
-
-
-def _category_of_file(path: Path) -> str | None:
-    """What BFCL_v4_CATEGORY.json holds; None if that is not of a single turn."""
-    category = path.stem.split("_", 2)[-1]
-    return category if category in _SINGLE_TURN else None
+    described = f"{details.get('description', '')} ({'; '.join(hints)}.)".strip()
+    return {"type": "string", "description": described}
 
 
 def _language(category: str) -> str:

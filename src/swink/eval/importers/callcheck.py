@@ -124,19 +124,14 @@ def _fits_inside(value: list[Any], allowed: list[Any], inner: type) -> bool:
 def _is_allowed(value: Any, allowed: list[Any], expected: type, inner: type | None) -> bool:
     if expected is dict:
         return any(_same_object(value, answer) for answer in allowed if isinstance(answer, dict))
+    lists = [cast("list[Any]", answer) for answer in allowed if isinstance(answer, list)]
     if inner is dict:
-        return any(
-            len(value) == len(cast("list[Any]", answer))
-            and all(_same_object(*pair) for pair in zip(value, cast("list[Any]", answer), strict=True))
-            for answer in allowed
-            if isinstance(answer, list)
-        )
+        alike = [answer for answer in lists if len(answer) == len(value)]
+        return any(all(map(_same_object, value, answer)) for answer in alike)
     if expected is list:
-        lists = [cast("list[Any]", answer) for answer in allowed if isinstance(answer, list)]
         plain = [_plain(item) for item in value]
-        return any(plain == [_plain(item) for item in answer] for answer in lists) or (
-            value == [] and "" in allowed
-        )
+        is_left_out = value == [] and "" in allowed
+        return is_left_out or any(plain == [_plain(item) for item in answer] for answer in lists)
     if expected is str:
         return _plain(value) in [_plain(answer) for answer in allowed if isinstance(answer, str)]
     return value in allowed

@@ -37,12 +37,8 @@ def read_mbpp(path: Path) -> Iterator[Case | BadRows]:
 
 def _function(number: int, row: BenchmarkRow) -> Case:
     prompt = row.text("prompt")
-    return _case(
-        "humaneval",
-        row,
-        f"{_ASK}```python\n{prompt.rstrip()}\n```",
-        {"prompt": prompt, "test": row.text("test"), "entry_point": row.text("entry_point")},
-    )
+    told = {"prompt": prompt, "test": row.text("test"), "entry_point": row.text("entry_point")}
+    return _case("humaneval", row, f"{_ASK}```python\n{prompt.rstrip()}\n```", told)
 
 
 def _task(number: int, row: BenchmarkRow) -> Case:
@@ -50,15 +46,11 @@ def _task(number: int, row: BenchmarkRow) -> Case:
     if not tests:
         raise row.problem("'test_list' holds no tests")
     setup = row.data.get("test_setup_code") or "\n".join(row.texts("test_imports"))
-    shown = "\n".join(tests)
-    task = row.text("text", "prompt").strip()
-    return _case(
-        "mbpp",
-        row,
-        f"{task}\n\nThese tests show how it is called, and must pass:\n\n```python\n{shown}\n```\n\n"
-        "Answer with all of the code in one Python code block, without the tests.",
-        {"setup": setup, "tests": tests, "challenge_tests": row.texts("challenge_test_list")},
-    )
+    prompt = row.text("text", "prompt").strip()
+    prompt += "\n\nThese tests show how it is called, and must pass:\n\n```python\n" + "\n".join(tests)
+    prompt += "\n```\n\nAnswer with all of the code in one Python code block, without the tests."
+    told = {"setup": setup, "tests": tests, "challenge_tests": row.texts("challenge_test_list")}
+    return _case("mbpp", row, prompt, told)
 
 
 @scorer("humaneval")
@@ -73,9 +65,8 @@ async def humaneval(
         return Score(0.0, "there is no code in the response")
     defined = re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(entry)}\b", code, re.MULTILINE)
     written = f"{_preamble(prompt, entry)}\n{code}" if defined else f"{prompt}{code}"
-    done = await run_python(
-        f"{written}\n\n{told['test']}\n\ncheck({entry})\n", timeout=timeout, sandbox=sandbox
-    )
+    program = f"{written}\n\n{told['test']}\n\ncheck({entry})\n"
+    done = await run_python(program, timeout=timeout, sandbox=sandbox)
     return Score(float(done.passed), done.why)
 
 

@@ -32,8 +32,7 @@ def count_sentences(text: str) -> int:
     """How many sentences a text has."""
     plain = _ABBREVIATIONS.sub(lambda found: found[0].replace(".", ""), text)
     plain = re.sub(r"(?m)^\s*\d+\.(?=\s)", "", plain)
-    parts = [part for part in _SENTENCE_END.split(plain) if re.search(r"\w", part)]
-    return len(parts)
+    return sum(bool(re.search(r"\w", part)) for part in _SENTENCE_END.split(plain))
 
 
 def _compare(count: int, relation: Any, limit: Any) -> bool:
@@ -70,8 +69,8 @@ def _letters(text: str, given: Mapping[str, Any]) -> bool:
     return _compare(count, given["let_relation"], given["let_frequency"])
 
 
-def _language(text: str, given: Mapping[str, Any]) -> bool:
-    return language_of(text) in (None, given["language"])
+def _is_in(language: str, text: str) -> bool:
+    return language_of(text) in (None, language)
 
 
 def _sentences(text: str, given: Mapping[str, Any]) -> bool:
@@ -135,10 +134,6 @@ def _bullets(text: str, given: Mapping[str, Any]) -> bool:
     return count == given["num_bullets"]
 
 
-def _one_of_three(text: str, given: Mapping[str, Any]) -> bool:
-    return any(answer in text for answer in _ANSWERS)
-
-
 def _highlights(text: str, given: Mapping[str, Any]) -> bool:
     found = [piece for mark in (r"\*", r"\*\*") for piece in re.findall(rf"{mark}([^*\n]*){mark}", text)]
     return sum(bool(piece.strip()) for piece in found) >= given["num_highlights"]
@@ -197,24 +192,12 @@ def _tokens(text: str) -> Sequence[str]:
     return found
 
 
-def _capitals(text: str, given: Mapping[str, Any]) -> bool:
-    return text.isupper() and language_of(text) in (None, "en")
-
-
-def _lowercase(text: str, given: Mapping[str, Any]) -> bool:
-    return text.islower() and language_of(text) in (None, "en")
-
-
-def _no_comma(text: str, given: Mapping[str, Any]) -> bool:
-    return "," not in text
-
-
 INSTRUCTIONS: dict[str, tuple[Check, tuple[str, ...]]] = {
     "keywords:existence": (_keywords, ("keywords",)),
     "keywords:frequency": (_frequency, ("keyword", "relation", "frequency")),
     "keywords:forbidden_words": (_forbidden, ("forbidden_words",)),
     "keywords:letter_frequency": (_letters, ("letter", "let_relation", "let_frequency")),
-    "language:response_language": (_language, ("language",)),
+    "language:response_language": (lambda text, given: _is_in(given["language"], text), ("language",)),
     "length_constraints:number_sentences": (_sentences, ("relation", "num_sentences")),
     "length_constraints:number_paragraphs": (_paragraphs, ("num_paragraphs",)),
     "length_constraints:number_words": (_words, ("relation", "num_words")),
@@ -225,7 +208,7 @@ INSTRUCTIONS: dict[str, tuple[Check, tuple[str, ...]]] = {
     "detectable_content:number_placeholders": (_placeholders, ("num_placeholders",)),
     "detectable_content:postscript": (_postscript, ("postscript_marker",)),
     "detectable_format:number_bullet_lists": (_bullets, ("num_bullets",)),
-    "detectable_format:constrained_response": (_one_of_three, ()),
+    "detectable_format:constrained_response": (lambda text, _: any(one in text for one in _ANSWERS), ()),
     "detectable_format:number_highlighted_sections": (_highlights, ("num_highlights",)),
     "detectable_format:multiple_sections": (_sections, ("section_spliter", "num_sections")),
     "detectable_format:json_format": (_json, ()),
@@ -235,8 +218,8 @@ INSTRUCTIONS: dict[str, tuple[Check, tuple[str, ...]]] = {
     "startend:end_checker": (_ending, ("end_phrase",)),
     "startend:quotation": (_quotation, ()),
     "change_case:capital_word_frequency": (_capital_words, ("capital_frequency", "capital_relation")),
-    "change_case:english_capital": (_capitals, ()),
-    "change_case:english_lowercase": (_lowercase, ()),
-    "punctuation:no_comma": (_no_comma, ()),
+    "change_case:english_capital": (lambda text, _: text.isupper() and _is_in("en", text), ()),
+    "change_case:english_lowercase": (lambda text, _: text.islower() and _is_in("en", text), ()),
+    "punctuation:no_comma": (lambda text, _: "," not in text, ()),
 }
 """By id: the check, and the arguments it needs."""

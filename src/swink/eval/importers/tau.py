@@ -50,18 +50,13 @@ def read_tau(path: Path) -> Iterator[Case | BadRows]:
 
     def make(number: int, row: BenchmarkRow) -> Case:
         actions = [_action(row, action) for action in row.objects("actions")]
+        told = {"domain": str(domain), "actions": actions, "outputs": row.texts("outputs")}
         return Case(
             id=f"tau-{number}",
             system_prompt=rules,
             simulated_user=SimulatedUser(goal=row.text("instruction"), max_turns=MAX_TURNS),
             evaluators=(Evaluator("tau"),),
-            metadata={
-                "tau": {
-                    "domain": str(domain),
-                    "actions": [{"name": name, "kwargs": arguments} for name, arguments in actions],
-                    "outputs": row.texts("outputs"),
-                }
-            },
+            metadata={"tau": told},
             tags=("tau", domain.name),
             place=row.place,
         )
@@ -87,11 +82,8 @@ def domain_tools(case: Case) -> list[Tool]:
     for name, kind in tools_of(domain).items():
         about = _info(kind)
         parameters = about.get("parameters", {"type": "object", "properties": {}})
-        made.append(
-            Tool.raw(
-                name, about.get("description", name), parameters, partial(execute, kind), sequential=True
-            )
-        )
+        description, call = about.get("description", name), partial(execute, kind)
+        made.append(Tool.raw(name, description, parameters, call, sequential=True))
     return made
 
 
@@ -102,12 +94,9 @@ async def tau(case: Case, trajectory: Trajectory) -> Score:
     domain, outputs = str(row["domain"]), row["outputs"]
     taken = [(call.name, call.arguments) for call in trajectory.calls if call.ran]
     expected = [(str(action["name"]), action["kwargs"]) for action in row["actions"]]
-    wrong = await in_thread(_wrong_database, domain, taken, expected)
-    said = [
-        message.text.lower().replace(",", "")
-        for message in trajectory.messages
-        if isinstance(message, AssistantMessage)
-    ]
+    wrong = await in_thread(lambda: _difference(_replayed(domain, taken), _replayed(domain, expected), ""))
+    replies = [message for message in trajectory.messages if isinstance(message, AssistantMessage)]
+    said = [reply.text.lower().replace(",", "") for reply in replies]
     missing = [text for text in outputs if not any(str(text).lower() in reply for reply in said)]
     if missing:
         wrong = "; ".join(filter(None, [wrong, f"never said: {', '.join(map(repr, missing))}"]))
@@ -119,8 +108,7 @@ def tools_of(domain: str) -> dict[str, Any]:
     """The classes in ALL_TOOLS of a domain, by the names of their tools."""
     directory = Path(domain)
     try:
-        module = _module(directory)
-        return {str(_info(kind)["name"]): kind for kind in module.ALL_TOOLS}
+        return {str(_info(kind)["name"]): kind for kind in _module(directory).ALL_TOOLS}
     except (Exception, SystemExit) as error:
         # The domain's own code, which may fail in any way.
         raise MisuseError(
@@ -131,10 +119,8 @@ def tools_of(domain: str) -> dict[str, Any]:
 
 def read_database(domain: str) -> dict[str, Any]:
     """A fresh database: the tables are the files in data/."""
-    return {
-        file.stem: msgspec.json.decode(file.read_bytes())
-        for file in sorted(Path(domain, "data").glob("*.json"))
-    }
+    files = sorted(Path(domain, "data").glob("*.json"))
+    return {file.stem: msgspec.json.decode(file.read_bytes()) for file in files}
 
 
 def invoke(kind: Any, database: dict[str, Any], arguments: Mapping[str, Any]) -> Any:
@@ -193,17 +179,12 @@ def _value(node: ast.expr) -> Any:
             return ast.literal_eval(node)
 
 
-def _action(row: BenchmarkRow, action: dict[str, Any]) -> Action:
+def _action(row: BenchmarkRow, action: dict[str, Any]) -> dict[str, Any]:
     match action:
         case {"name": str(name), "kwargs": {**arguments}} | {"name": str(name), "arguments": {**arguments}}:
-            return name, cast("dict[str, Any]", arguments)
+            return {"name": name, "kwargs": arguments}
         case _:
             raise row.problem("an action needs a 'name' and its 'kwargs'")
-
-
-def _wrong_database(domain: str, taken: Sequence[Action], expected: Sequence[Action]) -> str:
-    """Where the database differs after the calls from what it is after the expected ones; "" if nowhere."""
-    return _difference(_replayed(domain, taken), _replayed(domain, expected), "")
 
 
 def _replayed(domain: str, calls: Sequence[Action]) -> dict[str, Any]:

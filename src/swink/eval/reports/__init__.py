@@ -15,7 +15,7 @@ from swink.eval.reports.github import annotations as annotations
 from swink.eval.reports.htmlreport import write_page
 from swink.eval.reports.junit import write_junit
 from swink.eval.reports.markdownreport import write_markdown
-from swink.eval.reports.outcomes import CaseOutcome, outcomes_of
+from swink.eval.reports.outcomes import outcomes_of
 from swink.eval.result import CaseResult, Manifest, RunSummary
 from swink.messages.jsondata import encode
 from swink.system.files import write_whole
@@ -33,7 +33,10 @@ def write_reports(
     It takes seconds for thousands of cases: call it in a thread.
     """
     outcomes = outcomes_of(results)
-    comparison = None if baseline is None else _compared(baseline, results, outcomes)
+    comparison = None
+    if baseline is not None:  # with the test that `swink eval compare` makes
+        chance = compare_results(baseline, results).pass_rate.p
+        comparison = TwoRuns.between(outcomes_of(baseline), outcomes, chance)
     written = {
         "summary.json": msgspec.json.format(encode(summary), indent=2).decode() + "\n",
         "report.md": write_markdown(summary, outcomes, manifest, comparison),
@@ -42,11 +45,3 @@ def write_reports(
     }
     for name, text in written.items():
         write_whole(directory / name, text.encode("utf-8", "replace"), make_parents=True)
-
-
-def _compared(
-    baseline: Sequence[CaseResult], results: Sequence[CaseResult], outcomes: Sequence[CaseOutcome]
-) -> TwoRuns:
-    """Two runs, with the test that `swink eval compare` makes of them."""
-    tested = compare_results(baseline, results)
-    return TwoRuns.between(outcomes_of(baseline), outcomes, tested.pass_rate.p)

@@ -81,8 +81,7 @@ class TwoRuns(Struct, frozen=True, dict=True):
         flips = f"{len(self.broke):,} newly failing, {len(self.fixed):,} newly passing"
         if self.chance is None:
             return f"{flips} of {len(self.both):,} cases in common."
-        is_rare = self.chance < 0.05
-        told = "unlikely to be chance" if is_rare else "may well be chance"
+        told = "unlikely to be chance" if self.chance < 0.05 else "may well be chance"
         chance = f"p = {self.chance:.2g}" if self.chance >= 0.001 else "p < 0.001"
         return f"{flips} of {len(self.both):,} cases in common: {told} ({chance})."
 
@@ -91,12 +90,10 @@ class TwoRuns(Struct, frozen=True, dict=True):
         """All of it as lines of text."""
         told = [self.verdict]
         told += [f"{what}: {was} → {now} ({change})" for what, was, now, change in self.figures]
-        told += [f"{counted(len(self.new), 'case')} {_are(self.new)} new"] if self.new else []
-        told += (
-            [f"{counted(len(self.gone), 'case')} of the baseline {_are(self.gone)} missing"]
-            if self.gone
-            else []
-        )
+        if self.new:
+            told.append(f"{counted(len(self.new), 'case')} {_are(self.new)} new")
+        if self.gone:
+            told.append(f"{counted(len(self.gone), 'case')} of the baseline {_are(self.gone)} missing")
         return told
 
 

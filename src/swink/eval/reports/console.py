@@ -45,7 +45,8 @@ def console_table(
 def _cases(outcomes: Sequence[CaseOutcome], columns: int, paint: _Paint) -> list[str]:
     is_repeated = any(len(outcome.attempts) > 1 for outcome in outcomes)
     head = ["case", "result", "score", "attempts", "cost", "time", "turns"]
-    rows = [head, *map(_cells, outcomes)]
+    rows = [head]
+    rows += [[outcome.id, outcome.state, *outcome.cells, f"{outcome.turns:g}"] for outcome in outcomes]
     if not is_repeated:
         rows = [row[:3] + row[4:] for row in rows]
     widths = [max(width_of(row[index]) for row in rows) for index in range(len(rows[0]))]
@@ -78,18 +79,6 @@ def _folded(text: str, room: int) -> list[str]:
     return [line if width_of(line) <= room else shorten(line, room) for line in folded]
 
 
-def _cells(outcome: CaseOutcome) -> list[str]:
-    return [
-        outcome.id,
-        outcome.state,
-        "–" if outcome.score is None else f"{outcome.score:.2f}",
-        f"{outcome.passed}/{len(outcome.attempts)}",
-        "–" if outcome.cost is None else dollars(outcome.cost),
-        seconds(outcome.duration),
-        f"{outcome.turns:g}",
-    ]
-
-
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Texts to the left, numbers to the right."""
     made: list[str] = []
@@ -115,27 +104,20 @@ def _metrics(summary: RunSummary) -> list[str]:
 
 
 def _totals(summary: RunSummary, paint: _Paint) -> list[str]:
-    parts = [
-        paint(f"{summary.passed:,} passed", "passed"),
-        *([paint(f"{summary.failed:,} failed", "failed")] if summary.failed else []),
-        *([paint(counted(summary.errors, "error"), "error")] if summary.errors else []),
-    ]
+    parts = [paint(f"{summary.passed:,} passed", "passed")]
+    parts += [paint(f"{summary.failed:,} failed", "failed")] if summary.failed else []
+    parts += [paint(counted(summary.errors, "error"), "error")] if summary.errors else []
     rate = f"pass rate {percent(summary.pass_rate)}"
     if summary.pass_rate_interval is not None:
         low, high = summary.pass_rate_interval
         rate += f" (95 % interval {percent(low)} to {percent(high)})"
     cost = "cost unknown" if summary.cost is None else dollars(summary.cost)
-    lines = [
-        f"{paint(counted(summary.cases, 'case'), 'bold')}: {', '.join(parts)}",
-        f"{rate} · {cost} · {seconds(summary.duration)}",
-    ]
+    lines = [f"{paint(counted(summary.cases, 'case'), 'bold')}: {', '.join(parts)}"]
+    lines.append(f"{rate} · {cost} · {seconds(summary.duration)}")
     if len(summary.pass_at_k) > 1:
-        lines.append(" · ".join(_chances(summary)))
+        at = [f"pass@{k} {percent(value)}" for k, value in summary.pass_at_k.items()]
+        hat = [f"pass^{k} {percent(value)}" for k, value in summary.pass_hat_k.items()]
+        lines.append(" · ".join([*at, *hat]))
     if not summary.complete:
         lines.append(paint("The run is incomplete: continue it with --resume.", "error"))
     return lines
-
-
-def _chances(summary: RunSummary) -> list[str]:
-    at = [f"pass@{k} {percent(value)}" for k, value in summary.pass_at_k.items()]
-    return at + [f"pass^{k} {percent(value)}" for k, value in summary.pass_hat_k.items()]

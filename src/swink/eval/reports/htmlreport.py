@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.outcomes import CaseOutcome, dollars, percent, seconds
+from swink.eval.reports.outcomes import CaseOutcome, dollars, joined, percent, seconds
 from swink.eval.reports.overview import paired_plot, plots_of
 from swink.eval.reports.pagedata import MOST_CASES, PageData, page_data
 from swink.eval.reports.plots import gauge, shares
@@ -19,24 +19,15 @@ from swink.messages.jsondata import clean
 from swink.messages.redact import redact_text
 
 
+@joined
 def write_page(
     summary: RunSummary,
     outcomes: Sequence[CaseOutcome],
     results: Sequence[CaseResult],
     manifest: Manifest,
     comparison: TwoRuns | None,
-) -> str:
-    """The run as one HTML page: headline, comparison, plots, metrics, and the table of its cases."""
-    return "".join(_parts(summary, outcomes, results, manifest, comparison))
-
-
-def _parts(
-    summary: RunSummary,
-    outcomes: Sequence[CaseOutcome],
-    results: Sequence[CaseResult],
-    manifest: Manifest,
-    comparison: TwoRuns | None,
 ) -> Iterator[str]:
+    """The run as one HTML page: headline, comparison, plots, metrics, and the table of its cases."""
     title = _safe(manifest.name or "Evaluation")
     head, end = page_frame("swink.eval.reports", f"{percent(summary.pass_rate)} · {title}")
     yield f'{head}<a class="skip" href="#cases">Skip to the cases</a>\n'
@@ -97,14 +88,11 @@ def _headline(summary: RunSummary, outcomes: Sequence[CaseOutcome]) -> Iterator[
         small = f"<small>{note}</small>" if note else ""
         yield f"<div><dt>{name}</dt><dd>{figure}{small}</dd></div>"
     yield "</dl></div>\n"
-    yield shares((("passed", summary.passed), ("failed", summary.failed), ("error", summary.errors)))
+    counts = (("passed", summary.passed), ("failed", summary.failed), ("error", summary.errors))
+    yield shares(counts)
     yield '<ul class="legend">'
-    counts = (
-        ("passed", "passed", summary.passed),
-        ("failed", "failed", summary.failed),
-        ("error", "errors", summary.errors),
-    )
-    for state, name, count in counts:
+    for state, count in counts:
+        name = "errors" if state == "error" else state
         yield f'<li class="{state}"><a href="#status={state}"><b>{count:,}</b> {name}</a></li>'
     yield "</ul>\n</section>\n"
 
@@ -128,9 +116,9 @@ def _figures(summary: RunSummary) -> Iterator[tuple[str, str, str]]:
 def _each(summary: RunSummary) -> str:
     if summary.cost is None and summary.unpriced:
         return f"no price for {summary.unpriced:,} of {summary.attempts:,} attempts"
-    return (
-        f"{dollars(summary.cost / summary.attempts)} an attempt" if summary.cost and summary.attempts else ""
-    )
+    if not summary.cost or not summary.attempts:
+        return ""
+    return f"{dollars(summary.cost / summary.attempts)} an attempt"
 
 
 def _short(count: int) -> str:
@@ -149,22 +137,14 @@ def _comparison(comparison: TwoRuns) -> Iterator[str]:
             changed = "".join(f"<td>{_safe(cell)}</td>" for cell in cells)
             yield f'<tr><th scope="row">{what}</th>{changed}</tr>'
         yield "</tbody></table>\n"
-    links = [
-        ("broke", len(comparison.broke), "newly failing"),
-        ("fixed", len(comparison.fixed), "newly passing"),
-        ("new", len(comparison.new), "new in this run"),
-    ]
-    parts = [
-        f'<a class="chip {kind}" href="#change={kind}"><b>{count:,}</b> {name}</a>'
-        for kind, count, name in links
-        if count
-    ]
+    yield '<p class="chips">'
+    for kind, name in {"broke": "newly failing", "fixed": "newly passing", "new": "new in this run"}.items():
+        if count := len(getattr(comparison, kind)):
+            yield f'<a class="chip {kind}" href="#change={kind}"><b>{count:,}</b> {name}</a>'
     if comparison.gone:
         ids = ", ".join(comparison.gone[:20]) + (" …" if len(comparison.gone) > 20 else "")
-        parts.append(
-            f'<span class="chip" title="{_safe(ids)}"><b>{len(comparison.gone):,}</b> missing now</span>'
-        )
-    yield f'<p class="chips">{"".join(parts)}</p></div>\n'
+        yield f'<span class="chip" title="{_safe(ids)}"><b>{len(comparison.gone):,}</b> missing now</span>'
+    yield "</p></div>\n"
     if plot := paired_plot(comparison):
         note = "above the line: better than before"
         caption = f"<figcaption><b>Score, before and now</b><span>{note}</span></figcaption>"

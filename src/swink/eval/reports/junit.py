@@ -69,10 +69,8 @@ def _told(outcome: CaseOutcome) -> str:
         number = f"attempt {attempt.repeat + 1}: " if len(outcome.attempts) > 1 else ""
         scores = ", ".join(f"{metric.name} {metric.value:.2f}" for metric in attempt.metrics)
         lines.append(f"{number}{'passed' if attempt.passed else 'not passed'}; {scores or 'no metric'}")
-        response = next(
-            (m.text for m in reversed(attempt.transcript) if m.role == "assistant" and m.text), ""
-        )
-        lines += [redact_text(response[:_LONGEST])] if response else []
+        replies = [message.text for message in attempt.transcript if message.role == "assistant"]
+        lines += [redact_text(reply[:_LONGEST]) for reply in list(filter(None, replies))[-1:]]
     return "\n".join(lines)
 
 

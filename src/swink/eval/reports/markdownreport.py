@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from swink.eval.reports.comparison import TwoRuns
-from swink.eval.reports.outcomes import CaseOutcome, dollars, percent, seconds
+from swink.eval.reports.outcomes import CaseOutcome, dollars, joined, percent, seconds
 from swink.eval.result import Manifest, RunSummary
 from swink.memory.exports.facts import date_of
 from swink.memory.exports.markdown import fence
@@ -21,16 +21,11 @@ _MARKUP = re.compile(r"[\\`*_\[\]|~@]")
 _MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️"}
 
 
+@joined
 def write_markdown(
     summary: RunSummary, outcomes: Sequence[CaseOutcome], manifest: Manifest, comparison: TwoRuns | None
-) -> str:
-    """The run as Markdown: figures, comparison, metrics, what failed and why, and a table of the cases."""
-    return "".join(_parts(summary, outcomes, manifest, comparison))
-
-
-def _parts(
-    summary: RunSummary, outcomes: Sequence[CaseOutcome], manifest: Manifest, comparison: TwoRuns | None
 ) -> Iterator[str]:
+    """The run as Markdown: figures, comparison, metrics, what failed and why, and a table of the cases."""
     yield f"# {_plain(manifest.name)}\n\n"
     told = [manifest.model or "", manifest.agent, date_of(manifest.started)]
     told += [f"{manifest.repeat} attempts each"] if manifest.repeat > 1 else []
@@ -100,13 +95,10 @@ def _bad(outcomes: Sequence[CaseOutcome]) -> Iterator[str]:
     yield f"## Not passed ({len(outcomes):,})\n\n"
     for outcome in outcomes[:_MOST_BAD]:
         name = f" {html.escape(_one_line(outcome.name), quote=False)}" if outcome.name else ""
-        attempts = (
-            f" · {outcome.passed} of {len(outcome.attempts)} attempts passed"
-            if len(outcome.attempts) > 1
-            else ""
-        )
         id = html.escape(_one_line(outcome.id), quote=False)
-        summary = f"{_MARKS[outcome.state]} <code>{id}</code>{name}{attempts}"
+        summary = f"{_MARKS[outcome.state]} <code>{id}</code>{name}"
+        if len(outcome.attempts) > 1:
+            summary += f" · {outcome.passed} of {len(outcome.attempts)} attempts passed"
         cut = clip_end("\n".join(outcome.whys), _LONGEST, "… (the rest is in results.jsonl)")
         yield f"<details>\n<summary>{summary}</summary>\n\n{fence(cut, 'text')}</details>\n\n"
     if len(outcomes) > _MOST_BAD:
@@ -118,15 +110,7 @@ def _cases(outcomes: Sequence[CaseOutcome]) -> Iterator[str]:
         return
     yield "## Cases\n\n"
     rows = [
-        [
-            _MARKS[outcome.state],
-            _code(outcome.id),
-            "–" if outcome.score is None else f"{outcome.score:.2f}",
-            f"{outcome.passed}/{len(outcome.attempts)}",
-            "–" if outcome.cost is None else dollars(outcome.cost),
-            seconds(outcome.duration),
-            ", ".join(_plain(tag) for tag in outcome.tags),
-        ]
+        [_MARKS[outcome.state], _code(outcome.id), *outcome.cells, ", ".join(map(_plain, outcome.tags))]
         for outcome in outcomes[:_MOST]
     ]
     head = ["", "case", "score", "attempts passed", "cost", "time", "tags"]

@@ -1,8 +1,9 @@
 """Outcomes: what the attempts at one case came to, and figures written the same way in every report."""
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, wraps
 from statistics import fmean, median
+from typing import ParamSpec
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from swink.messages.jsondata import clean
 from swink.messages.modelspec import format_dollars
 from swink.messages.redact import redact_text
 
+P = ParamSpec("P")
 _LONGEST = 2_000
 """Characters of a reason."""
 
@@ -86,6 +88,13 @@ class CaseOutcome(Struct, frozen=True, dict=True):
         """Replies of the model in the median attempt."""
         return median(attempt.turns for attempt in self.attempts)
 
+    @property
+    def cells(self) -> list[str]:
+        """Score, attempts, cost and time, as the columns of a table show them."""
+        score = "–" if self.score is None else f"{self.score:.2f}"
+        cost = "–" if self.cost is None else dollars(self.cost)
+        return [score, f"{self.passed}/{len(self.attempts)}", cost, seconds(self.duration)]
+
     @cached_property
     def whys(self) -> list[str]:
         """Why it has not passed: a line for every attempt and metric that did not, each once."""
@@ -100,9 +109,7 @@ def outcomes_of(results: Sequence[CaseResult]) -> list[CaseOutcome]:
         slim = replace(result, transcript=last, calls=(), timings=(), tools=(), system_prompt="", metadata={})
         cases.setdefault(result.case_id, {})[result.repeat] = slim, place
     ordered = [[tried[repeat] for repeat in sorted(tried)] for tried in cases.values()]
-    return [
-        CaseOutcome(tuple([one for one, _ in tried]), tuple([at for _, at in tried])) for tried in ordered
-    ]
+    return [CaseOutcome(*map(tuple, zip(*tried, strict=True))) for tried in ordered]
 
 
 def score_of(attempt: CaseResult) -> float | None:
@@ -123,6 +130,16 @@ def whys_of(attempt: CaseResult) -> list[str]:
             why = f": {metric.why}" if metric.why else ""
             told.append(f"{metric.name} {metric.value:.2f} < {metric.threshold:.2f}{why}")
     return [redact_text(clean(line[: 2 * _LONGEST]))[:_LONGEST] for line in told or ["no metric applied"]]
+
+
+def joined(parts: Callable[P, Iterator[str]]) -> Callable[P, str]:
+    """A report that is written part by part, as one text."""
+
+    @wraps(parts)
+    def write(*args: P.args, **kwargs: P.kwargs) -> str:
+        return "".join(parts(*args, **kwargs))
+
+    return write
 
 
 def percent(share: float, digits: int = 1) -> str:

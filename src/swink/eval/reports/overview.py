@@ -21,7 +21,10 @@ def plots_of(
     if by_tag:
         was = _by_tag(before)
         shown = sorted(by_tag, key=lambda tag: (-len(by_tag[tag]), tag))[:_MOST_TAGS]
-        rows = [_rate(tag, by_tag[tag], was.get(tag, [])) for tag in shown]
+        rows: list[TagRate] = []
+        for tag in shown:
+            rate, old_rate = fmean(by_tag[tag]), fmean(was[tag]) if tag in was else None
+            rows.append(TagRate(tag, rate, interval(by_tag[tag]), len(by_tag[tag]), old_rate))
         rows.sort(key=lambda row: (row.rate, row.name))
         note = "with 95 % intervals" + ("; hollow: before" if was else "")
         note += f"; the {_MOST_TAGS} largest of {len(by_tag)} tags" if len(by_tag) > _MOST_TAGS else ""
@@ -57,13 +60,11 @@ def plots_of(
 
 def paired_plot(comparison: TwoRuns) -> str:
     """The scores of the cases that both runs have; nothing if none has two scores."""
-    points = [
-        Point(
-            now.id, was.score, now.score, now.state, f"{now.id}: {was.score:.2f} before, {now.score:.2f} now"
-        )
-        for was, now in comparison.both
-        if was.score is not None and now.score is not None
-    ]
+    points: list[Point] = []
+    for was, now in comparison.both:
+        if was.score is not None and now.score is not None:
+            told = f"{now.id}: {was.score:.2f} before, {now.score:.2f} now"
+            points.append(Point(now.id, was.score, now.score, now.state, told))
     if not points:
         return ""
     low = floor_of([score for point in points for score in (point.x, point.y)])
@@ -78,10 +79,6 @@ def _by_tag(outcomes: Sequence[CaseOutcome]) -> dict[str, list[float]]:
         for tag in outcome.tags:
             by_tag.setdefault(tag, []).append(outcome.pass_rate)
     return by_tag
-
-
-def _rate(tag: str, values: Sequence[float], before: Sequence[float]) -> TagRate:
-    return TagRate(tag, fmean(values), interval(values), len(values), fmean(before) if before else None)
 
 
 def _told(outcome: CaseOutcome) -> str:

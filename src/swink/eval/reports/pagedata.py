@@ -6,6 +6,7 @@ The rows are read when the page opens, so they hold only what the table shows, s
 
 import zlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -76,12 +77,9 @@ def embedded(data: Any) -> str:
 
 def _numbers(names: Iterator[str]) -> dict[str, int]:
     """Each name once, with its number, the most frequent first."""
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return {
-        name: number for number, name in enumerate(sorted(counts, key=lambda name: (-counts[name], name)))
-    }
+    counts = Counter(names)
+    ordered = sorted(counts, key=lambda name: (-counts[name], name))
+    return {name: number for number, name in enumerate(ordered)}
 
 
 def _row(

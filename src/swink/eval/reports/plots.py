@@ -6,7 +6,6 @@ All are drawn 480 units wide, which is about their width on a screen, so that th
 import html
 from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
-from typing import Literal
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -120,15 +119,8 @@ def histogram(
     for value, name in marks:
         x = _LEFT + step * _place(value, edges)
         parts.append(_line("mark", x, _TOP - 2, x, base))
-        parts.append(
-            _text(
-                x + 4 if x < WIDTH * 0.7 else x - 4,
-                _TOP + 6,
-                name,
-                "start" if x < WIDTH * 0.7 else "end",
-                "value",
-            )
-        )
+        at, anchor = (x + 4, "start") if x < WIDTH * 0.7 else (x - 4, "end")
+        parts.append(_text(at, _TOP + 6, name, anchor, "value"))
     return _svg(_HEIGHT - 14, "".join(parts), title)
 
 
@@ -163,21 +155,19 @@ def scatter(
         x, y = at(point.x, point.y)
         places.setdefault((round(x / 4), round(y / 4), point.state), []).append(point)
     order = {"passed": 0, "failed": 1, "error": 2}
-    for (_, _, state), group in sorted(
-        places.items(), key=lambda item: (order.get(item[0][2], 0), -len(item[1]))
-    ):
+    for group in sorted(places.values(), key=lambda group: (order.get(group[0].state, 0), -len(group))):
         first = group[0]
         x, y = at(first.x, first.y)
         more = f", and {len(group) - 1:,} more here" if len(group) > 1 else ""
         radius = min(11.0, 3.4 + 0.9 * (len(group) - 1) ** 0.5)
-        circle = f'<circle class="{state}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
+        circle = f'<circle class="{first.state}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
         parts.append(_link(f"case={quote(first.id, safe='')}", f"{first.told}{more}", circle))
     parts.append(_text(WIDTH - _RIGHT, _HEIGHT - 8, names[0], "end", "axis"))
     parts.append(_text(0, 9, names[1], "start", "axis"))
     return _svg(_HEIGHT, "".join(parts), title)
 
 
-def shares(counts: Sequence[tuple[Literal["passed", "failed", "error"], int]]) -> str:
+def shares(counts: Sequence[tuple[str, int]]) -> str:
     """A bar that is parted as the cases are."""
     total = sum(count for _, count in counts) or 1
     x, parts = 0.0, list[str]()
@@ -275,7 +265,5 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
-    name = f' class="{kind}"' if kind else ""
-    return (
-        f'<text{name} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text, quote=False)}</text>'
-    )
+    name, shown = f' class="{kind}"' if kind else "", html.escape(text, quote=False)
+    return f'<text{name} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'

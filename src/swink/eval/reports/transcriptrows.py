@@ -92,19 +92,10 @@ def _tool(call: ToolBlock, seconds: Mapping[str, float]) -> Row:
     told = [[name, item if isinstance(item, str) else json_of(item)] for name, item in arguments.items()]
     if call.partial is not None:
         told = [["as they arrived", call.partial]]
-    diff = call.diff
-    gist = redact_text(gist_of(call))
-    duration = seconds.get(call.call_id)
-    return [
-        "tool",
-        call.name,
-        gist,
-        STATES[call.state],
-        None if duration is None else round(duration, 3),
-        told if diff is None else [],
-        call.text,
-        diff.unified if diff is not None else "",
-    ]
+    told, changed = (told, "") if call.diff is None else ([], call.diff.unified)
+    duration = round(seconds[call.call_id], 3) if call.call_id in seconds else None
+    shown = call.name, redact_text(gist_of(call)), STATES[call.state]
+    return ["tool", *shown, duration, told, call.text, changed]
 
 
 def _images(images: Iterable[Image]) -> Iterator[Row]:

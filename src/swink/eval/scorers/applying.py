@@ -108,11 +108,7 @@ class _Attempt(Struct, frozen=True):
         panel = Panel(self.case, self.trajectory, self.judges, self.ask)
         metric = await self._apply(use, panel)
         verdicts = [replace(verdict, why=_shown(verdict.why)) for verdict in panel.verdicts]
-        return (
-            replace(metric, cost=panel.cost, verdicts=tuple(verdicts))
-            if verdicts or panel.cost != 0
-            else metric
-        )
+        return replace(metric, cost=panel.cost, verdicts=tuple(verdicts))
 
     async def _apply(self, use: _Use, panel: Panel) -> Metric:
         threshold, limit = use.threshold, None
@@ -177,9 +173,8 @@ def _as_score(answer: Any) -> Score:
         # A foreign class may compare in any way.
         usable = False
     if not usable or isinstance(value, complex):
-        raise ScorerFailed(
-            f"it returned {_brief(answer)}; a scorer returns a Score, a bool or a number from 0 to 1"
-        )
+        advice = "a scorer returns a Score, a bool or a number from 0 to 1"
+        raise ScorerFailed(f"it returned {_brief(answer)}; {advice}")
     return Score(float(value), given.why, given.threshold)
 
 

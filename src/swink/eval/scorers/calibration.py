@@ -70,19 +70,15 @@ def calibrate(labels: Iterable[Label], results: Sequence[CaseResult]) -> list[Ca
 
     Raises `InvalidInput` that names every label for which there is no metric, or which contradicts another.
     """
-    found = {
-        (result.case_id, result.repeat, metric.name): metric
-        for result in results
-        for metric in result.metrics
-    }
+    scored = [(result, metric) for result in results for metric in result.metrics]
+    found = {(result.case_id, result.repeat, metric.name): metric for result, metric in scored}
     said: dict[tuple[str, int, str], bool] = {}
     problems: list[str] = []
     for label in labels:
         key = label.case_id, label.repeat, label.metric
         if key not in found:
-            problems.append(
-                f"there is no {label.metric!r} of the case {label.case_id!r}, repeat {label.repeat}"
-            )
+            case = f"the case {label.case_id!r}, repeat {label.repeat}"
+            problems.append(f"there is no {label.metric!r} of {case}")
         elif said.setdefault(key, label.passed) != label.passed:
             problems.append(f"the labels of {label.case_id!r}, {label.metric!r}, contradict each other")
     if problems:
@@ -159,9 +155,8 @@ class Agreement(Struct, frozen=True):
 def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
     """Agreement of two raters beyond chance; 1 if both said the same one thing throughout."""
     if len(one) != len(other) or not one:
-        raise InvalidInput(
-            f"{len(one)} and {len(other)} ratings; pass two lists of the same things, not empty"
-        )
+        counts = f"{len(one)} and {len(other)} ratings"
+        raise InvalidInput(f"{counts}; pass two lists of the same things, not empty")
     total = len(one)
     observed = sum(a == b for a, b in zip(one, other, strict=True)) / total
     first, second = Counter(one), Counter(other)
@@ -171,8 +166,7 @@ def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
 
 def fleiss_kappa(ratings: Sequence[Sequence[Hashable]]) -> float:
     """Agreement of several raters beyond chance: for each thing that was rated, what each of them said."""
-    observed, expected = _fleiss(ratings)
-    return _beyond_chance(observed, expected)
+    return _beyond_chance(*_fleiss(ratings))
 
 
 def panel_agreement(results: Sequence[CaseResult], metric: str) -> Agreement | None:

@@ -136,10 +136,8 @@ async def _run(root: Path, timeout: float, level: Level, mark: str) -> CodeRun:
     output = HeadAndTail(_OUTPUT)
     try:
         driver = [sys.executable, "-I", "-X", "utf8", "-B", "-c", _DRIVER]
-        launch = await box.launch(
-            [*driver, str(root / _PROGRAM), str(root / _mark_file(mark))], limits=limits
-        )
-        status = await run(launch, output.add)
+        driver += [str(root / _PROGRAM), str(root / _mark_file(mark))]
+        status = await run(await box.launch(driver, limits=limits), output.add)
     finally:
         box.close()
     text = output.text().replace(f"{root}{os.sep}", "")  # the same failure reads the same each time
@@ -161,10 +159,7 @@ def _explain(status: ExitStatus, timeout: float, output: str) -> str:
         case None if status.code == 0:
             return "it exited before its last line"
         case None:
-            tail = output[-1_500:]
-            return (
-                f"it ended with code {status.code}:\n{tail}" if tail else f"it ended with code {status.code}"
-            )
+            return f"it ended with code {status.code}:\n{output[-1_500:]}".removesuffix(":\n")
         case reason:
             return f"it was ended: {reason}"
 

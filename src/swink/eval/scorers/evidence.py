@@ -29,10 +29,11 @@ def fenced(case: Case, trajectory: Trajectory) -> str:
     The mark is a digest of all that stands between: no text holds its own, so none can pretend to end there,
     and the same attempt gives the same request, which a cassette can replay.
     """
+    ending = trajectory.stop_reason, trajectory.error or trajectory.reason
     parts = {
         "transcript": _cut("\n\n".join(_lines(trajectory)), MOST_OF_ALL),
         "final response": _cut(trajectory.response, MOST_OF_MESSAGE) or "(none)",
-        "how it ended": _ending(trajectory),
+        "how it ended": ": ".join(filter(None, ending)),
         "expected": _cut("\n".join(_expected(case)), MOST_OF_ALL) or "(nothing was written down)",
     }
     parts = {title: redact_text(text) for title, text in parts.items()}
@@ -77,11 +78,6 @@ def _content(message: Message) -> str:
             case _:
                 parts.append(f"({type(block).__name__.lower()})")
     return "\n".join(parts) or "(nothing)"
-
-
-def _ending(trajectory: Trajectory) -> str:
-    why = trajectory.error or trajectory.reason
-    return f"{trajectory.stop_reason}: {why}" if why else trajectory.stop_reason
 
 
 def _expected(case: Case) -> Iterator[str]:

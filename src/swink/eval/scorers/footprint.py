@@ -42,11 +42,7 @@ async def budget(case: Case, trajectory: Trajectory) -> Score:
         "output tokens": (limits.max_output, usage.output, ""),
         "turns": (limits.max_turns, len(trajectory.turns), ""),
     }
-    problems = [
-        _limit_problem(what, limit, spent, unit)
-        for what, (limit, spent, unit) in used.items()
-        if limit is not None
-    ]
+    problems = [_limit_problem(what, *limit) for what, limit in used.items() if limit[0] is not None]
     if not problems:
         raise InvalidInput("the case has no budget; give it max_cost, max_input, max_output or max_turns")
     if was_stopped(trajectory):
@@ -64,18 +60,15 @@ async def _file_problem(
 ) -> str | None:
     if wanted is None:
         # What is there may be no text, or a directory.
-        is_there = found is not None or (
-            workspace is not None and await in_thread(os.path.lexists, workspace / path)
-        )
+        is_there = found is not None
+        if not is_there and workspace is not None:
+            is_there = await in_thread(os.path.lexists, workspace / path)
         return f"{path} is there, and should not be" if is_there else None
     if found is None:
         return f"{path} is not there, or no text"
     if isinstance(wanted, str):
-        return (
-            None
-            if found.strip() == wanted.strip()
-            else f"{path} does not hold what it should: {clip_end(found, 200)!r}"
-        )
+        is_same = found.strip() == wanted.strip()
+        return None if is_same else f"{path} does not hold what it should: {clip_end(found, 200)!r}"
     wrong = [problem for problem in await problems_with(found, wanted) if problem is not None]
     return f"{path} {'; '.join(wrong)}" if wrong else None
 
@@ -87,9 +80,10 @@ def _state_problem(key: str, wanted: Any, state: dict[str, Any]) -> str | None:
     return None if equal(wanted, state[key]) else f"{key!r} of the state is {shown}"
 
 
-def _limit_problem(what: str, limit: float, spent: float | None, unit: str) -> str | None:
+def _limit_problem(what: str, limit: float | None, spent: float | None, unit: str) -> str | None:
+    if limit is None:
+        return None
     if spent is None:
-        return (
-            f"has an unknown {what}, which may exceed {unit}{limit:g}; set the model's price, or limit tokens"
-        )
+        unknown = f"has an unknown {what}, which may exceed {unit}{limit:g}"
+        return f"{unknown}; set the model's price, or limit tokens"
     return f"used {what} {unit}{spent:g} of {unit}{limit:g}" if spent > limit else None

@@ -67,6 +67,12 @@ class Decided(Struct, frozen=True):
         return float(self.holds)
 
 
+_SCALES: Mapping[str, tuple[type[Graded | Decided], str, str]] = {
+    "grades": (Graded, "grade", _GRADES),
+    "yes_no": (Decided, "holds", _YES_NO),
+}
+
+
 class NoVerdict(AgentError):
     """A judge gave no verdict."""
 
@@ -101,7 +107,7 @@ class Panel:
         models: Sequence[str] | str = (),
     ) -> Score:
         """One score of all judges; raises `NoVerdict` if one of them gives no verdict."""
-        if scale not in ("yes_no", "grades"):
+        if scale not in _SCALES:
             raise InvalidInput(f"no scale {scale!r}; there are grades and yes_no")
         if aggregator not in AGGREGATORS:
             raise InvalidInput(f"no aggregator {aggregator!r}; there are {', '.join(AGGREGATORS)}")
@@ -123,14 +129,10 @@ class Panel:
     async def _verdict(self, judge: JudgeModel, rubric: str, scale: Scale, evidence: str) -> JudgeVerdict:
         model, stream_fn = judge if isinstance(judge, tuple) else (judge, self._ask)
         spec = parse_model(model)
-        graded = scale == "grades"
-        prompt = _PROMPT.format(
-            rubric=rubric,
-            field="grade" if graded else "holds",
-            scale=_GRADES if graded else _YES_NO,
-        )
+        kind, field, grades = _SCALES[scale]
+        prompt = _PROMPT.format(rubric=rubric, field=field, scale=grades)
         agent = Agent(spec, system_prompt=prompt, stream_fn=stream_fn)
-        result = await agent.run(evidence, output=Graded if graded else Decided)
+        result = await agent.run(evidence, output=kind)
         spent = None if result.cost is None else result.cost.total
         self.cost = None if self.cost is None or spent is None else self.cost + spent
         try:

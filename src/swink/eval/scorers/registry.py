@@ -110,9 +110,8 @@ def find_scorer(name: str, directory: str | Path | None = None) -> Scorer:
             value = offered.load()
         except (Exception, SystemExit) as error:
             # Loading imports a foreign package, which may fail in any way.
-            raise MisuseError(
-                f"the scorer {name!r} of {offered.value} cannot be loaded: {describe_error(error)}"
-            ) from error
+            text = f"the scorer {name!r} of {offered.value} cannot be loaded: {describe_error(error)}"
+            raise MisuseError(text) from error
         return as_scorer(value, name)
     near = get_close_matches(name, scorer_names(), n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(scorer_names())}"
@@ -187,14 +186,11 @@ def _keywords_of(function: Any) -> dict[str, bool]:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function of a C module, without a signature
         return {"**": False}
-    positional = [
-        item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
-    ]
+    given = [item for item in parameters if item.kind <= item.POSITIONAL_OR_KEYWORD][:2]
     named = [item for item in parameters if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)]
-    keywords = {item.name: item.default is item.empty for item in named if item not in positional[:2]}
-    return (
-        {**keywords, "**": False} if any(item.kind is item.VAR_KEYWORD for item in parameters) else keywords
-    )
+    keywords = {item.name: item.default is item.empty for item in named if item not in given}
+    takes_any = any(item.kind is item.VAR_KEYWORD for item in parameters)
+    return {**keywords, "**": False} if takes_any else keywords
 
 
 def _signature_problem(function: Any) -> str | None:
@@ -203,8 +199,8 @@ def _signature_problem(function: Any) -> str | None:
         inspect.signature(function).bind_partial(None, None)
     except TypeError:
         return "a scorer takes two arguments, the case and the trajectory"
-    except ValueError:  # a function of a C module, without a signature; calling it will tell
-        return None
+    except ValueError:
+        pass  # a function of a C module, without a signature; calling it will tell
     return None
 
 

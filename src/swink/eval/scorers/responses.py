@@ -163,9 +163,8 @@ def wanted_text(case: Case, expected: str | None) -> str:
     if expected is not None:
         return expected
     if case.reference is None:
-        raise InvalidInput(
-            "nothing to compare with: give the case a reference, or the scorer's option expected"
-        )
+        advice = "give the case a reference, or the scorer's option expected"
+        raise InvalidInput(f"nothing to compare with: {advice}")
     return case.reference
 
 

@@ -1,6 +1,5 @@
 """Rubrics: the judge-based scorers, made of the table rubrics.toml."""
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,11 +22,6 @@ class Rubric(Struct, frozen=True):
     threshold: float = 0.75
 
 
-def _read() -> dict[str, Rubric]:
-    table = tomllib.loads(Path(__file__).with_name("rubrics.toml").read_text("utf-8"))
-    return {name: msgspec.convert(row, Rubric) for name, row in table.items()}
-
-
 def _register(name: str, rubric: Rubric) -> Scorer:
     async def judged(
         case: Case,
@@ -43,7 +37,7 @@ def _register(name: str, rubric: Rubric) -> Scorer:
     return scorer(name, threshold=rubric.threshold)(judged)
 
 
-RUBRICS = _read()
+RUBRICS = msgspec.toml.decode(Path(__file__).with_name("rubrics.toml").read_bytes(), type=dict[str, Rubric])
 """The rubrics that are scorers, by name."""
 for _name, _rubric in RUBRICS.items():
     _register(_name, _rubric)

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal
 
 from swink.errors import InvalidInput
@@ -44,9 +43,11 @@ async def trajectory_score(
         known = wanted.arguments is None or same(wanted.arguments, call.arguments)
         return call.ran and call.name == wanted.tool_name and known
 
+    def find() -> set[int]:
+        return _FOUND[mode]([[satisfies(call, wanted) for call in calls] for wanted in expected])
+
     calls = trajectory.calls
-    work = partial(_FOUND[mode], expected, calls, satisfies)
-    found = work() if len(expected) * len(calls) <= MANY else await in_thread(work)
+    found = find() if len(expected) * len(calls) <= MANY else await in_thread(find)
     missing = [wanted for number, wanted in enumerate(expected) if number not in found]
     surplus = len(calls) - len(found) if mode == "exact" else 0
     total = len(expected) + surplus
@@ -72,22 +73,21 @@ async def efficiency(case: Case, trajectory: Trajectory, *, ideal: int | None = 
     return Score(min(value, 1.0), f"{len(calls)} calls, {unique} of them unique, {ideal} would be ideal")
 
 
-Satisfies = Callable[[TakenCall, ExpectedCall], bool]
+Fits = Sequence[Sequence[bool]]
+"""For each expectation, whether each of the calls satisfies it."""
 
 
-def _found_in_order(
-    expected: Sequence[ExpectedCall], calls: Sequence[TakenCall], satisfies: Satisfies
-) -> set[int]:
+def _found_in_order(fits: Fits) -> set[int]:
     """The longest part of the expectations that the calls satisfy in this order."""
-    rows = [[0] * (len(calls) + 1) for _ in range(len(expected) + 1)]
-    fits = [[satisfies(call, wanted) for call in calls] for wanted in expected]
-    for row in range(len(expected) - 1, -1, -1):
+    height, width = len(fits), len(fits[0]) if fits else 0
+    rows = [[0] * (width + 1) for _ in range(height + 1)]
+    for row in reversed(range(height)):
         below, own = rows[row + 1], rows[row]
-        for column in range(len(calls) - 1, -1, -1):
+        for column in reversed(range(width)):
             own[column] = below[column + 1] + 1 if fits[row][column] else max(below[column], own[column + 1])
     found: set[int] = set()
     row = column = 0
-    while row < len(expected) and column < len(calls):
+    while row < height and column < width:
         if fits[row][column]:
             found.add(row)
             row, column = row + 1, column + 1
@@ -98,23 +98,21 @@ def _found_in_order(
     return found
 
 
-def _found_any_order(
-    expected: Sequence[ExpectedCall], calls: Sequence[TakenCall], satisfies: Satisfies
-) -> set[int]:
+def _found_any_order(fits: Fits) -> set[int]:
     """The most expectations that can have a call each.
 
     An expectation may have to leave its call to another that only this call satisfies: each one looks, in
     breadth, for a chain of such exchanges that ends at a free call.
     """
-    fits = [[column for column, call in enumerate(calls) if satisfies(call, wanted)] for wanted in expected]
+    columns = [[column for column, is_fit in enumerate(row) if is_fit] for row in fits]
     taker: dict[int, int] = {}
     held: dict[int, int] = {}
-    for start in range(len(expected)):
+    for start in range(len(fits)):
         came_from: dict[int, int] = {}
         waiting, free = deque([start]), None
         while waiting and free is None:
             row = waiting.popleft()
-            for column in fits[row]:
+            for column in columns[row]:
                 if column in came_from:
                     continue
                 came_from[column] = row
@@ -129,7 +127,7 @@ def _found_any_order(
     return set(held)
 
 
-_FOUND: dict[str, Callable[[Sequence[ExpectedCall], Sequence[TakenCall], Satisfies], set[int]]] = {
+_FOUND: dict[str, Callable[[Fits], set[int]]] = {
     "exact": _found_in_order,
     "in_order": _found_in_order,
     "any_order": _found_any_order,
@@ -138,9 +136,8 @@ _FOUND: dict[str, Callable[[Sequence[ExpectedCall], Sequence[TakenCall], Satisfi
 
 def _explain(mode: str, missing: Sequence[ExpectedCall], surplus: int, calls: Sequence[TakenCall]) -> str:
     if not missing and not surplus:
-        return (
-            "all expected calls were made" if mode != "exact" or calls else "no calls were made, as expected"
-        )
+        is_none = mode == "exact" and not calls
+        return "no calls were made, as expected" if is_none else "all expected calls were made"
     lacks = [f"missing: {', '.join(map(_show_expected, missing))}"] if missing else []
     lacks += [f"{surplus} more than expected"] if surplus else []
     made = ", ".join(map(_show_call, calls[:20])) or "none"

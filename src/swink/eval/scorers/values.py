@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, cast
 
 import msgspec
@@ -57,9 +58,7 @@ def fenced_blocks(text: str) -> list[tuple[str, str]]:
         match = _FENCE.match(line)
         if not fence and match is not None:
             fence, language, lines = match[1], match[2].lower(), []
-        elif (
-            fence and match is not None and match[1].startswith(fence) and not (match[2] or match[3].strip())
-        ):
+        elif fence and match and match[1].startswith(fence) and not (match[2] or match[3].strip()):
             blocks.append((language, "".join(lines)))
             fence = ""
         elif fence:
@@ -100,14 +99,7 @@ def _count(wanted: Any, value: Any) -> tuple[int, int]:
             pairs = [(one.get(key, _NOTHING), other.get(key, _NOTHING)) for key in {**one, **other}]
         case (list() | tuple(), list() | tuple()) if wanted or value:
             items, others = cast("Sequence[Any]", wanted), cast("Sequence[Any]", value)
-            length = max(len(items), len(others))
-            pairs = [
-                (
-                    items[index] if index < len(items) else _NOTHING,
-                    others[index] if index < len(others) else _NOTHING,
-                )
-                for index in range(length)
-            ]
+            pairs = list(zip_longest(items, others, fillvalue=_NOTHING))
         case _:
             return (1, 1) if equal(wanted, value) else (0, max(_leaves(wanted), _leaves(value)))
     counts = [_count(a, b) for a, b in pairs]
