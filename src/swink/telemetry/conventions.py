@@ -82,18 +82,11 @@ def model_attributes(operation: str, model: ModelSpec) -> Attributes:
 
 def request_attributes(context: LlmContext, options: StreamOptions) -> Attributes:
     """What a request asks for."""
-    attributes: Attributes = {
-        "gen_ai.request.stream": True,
-        "gen_ai.output.type": "text" if context.output is None else "json",
-    }
-    if options.max_tokens is not None:
-        attributes["gen_ai.request.max_tokens"] = options.max_tokens
-    if options.temperature is not None:
-        attributes["gen_ai.request.temperature"] = options.temperature
-    if options.top_p is not None:
-        attributes["gen_ai.request.top_p"] = options.top_p
-    if options.seed is not None:
-        attributes["gen_ai.request.seed"] = options.seed
+    output = "text" if context.output is None else "json"
+    attributes: Attributes = {"gen_ai.request.stream": True, "gen_ai.output.type": output}
+    for name in ("max_tokens", "temperature", "top_p", "seed"):
+        if (value := getattr(options, name)) is not None:
+            attributes[f"gen_ai.request.{name}"] = value
     if options.stop:
         attributes["gen_ai.request.stop_sequences"] = options.stop
     return attributes
@@ -104,19 +97,14 @@ def usage_attributes(usage: Usage, cost: Cost | None) -> Attributes:
     if usage.unknown and not usage.total:
         return {}
     attributes: Attributes = {
-        "gen_ai.usage.input_tokens": input_tokens(usage),
-        "gen_ai.usage.output_tokens": usage.output,
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write,
+        "gen_ai.usage.reasoning.output_tokens": usage.extra.get("reasoning", 0),
     }
-    for name, count in (
-        ("gen_ai.usage.cache_read.input_tokens", usage.cache_read),
-        ("gen_ai.usage.cache_creation.input_tokens", usage.cache_write),
-        ("gen_ai.usage.reasoning.output_tokens", usage.extra.get("reasoning", 0)),
-    ):
-        if count:
-            attributes[name] = count
-    if cost is not None:
-        attributes[COST] = cost.total
-    return attributes
+    attributes = {name: count for name, count in attributes.items() if count}
+    attributes |= {"gen_ai.usage.input_tokens": input_tokens(usage)}
+    attributes |= {"gen_ai.usage.output_tokens": usage.output}
+    return attributes if cost is None else attributes | {COST: cost.total}
 
 
 def input_tokens(usage: Usage) -> int:

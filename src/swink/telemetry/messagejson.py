@@ -31,12 +31,9 @@ def input_attributes(context: LlmContext) -> Attributes:
     if context.system_prompt:
         attributes["gen_ai.system_instructions"] = _text([_said("text", context.system_prompt)])
     if context.tools:
-        attributes["gen_ai.tool.definitions"] = _text(
-            [
-                {"type": "function", "name": tool.name, "description": tool.description}
-                for tool in context.tools
-            ]
-        )
+        told = [(tool.name, tool.description) for tool in context.tools]
+        tools = [{"type": "function", "name": name, "description": about} for name, about in told]
+        attributes["gen_ai.tool.definitions"] = _text(tools)
     return attributes
 
 
@@ -59,21 +56,14 @@ def result_text(result: ToolResult) -> str:
 def _message(message: Message) -> dict[str, Any]:
     match message:
         case ToolResultMessage():
-            response = {
-                "type": "tool_call_response",
-                "id": message.tool_call_id,
-                "response": redact_text(_short(message.text)),
-            }
+            said = redact_text(_short(message.text))
+            response = {"type": "tool_call_response", "id": message.tool_call_id, "response": said}
             return {"role": "tool", "parts": [response]}
-        case AssistantMessage():
-            parts = [_part(block) for block in message.content]
-            return {
-                "role": "assistant",
-                "parts": parts,
-                "finish_reason": finish_reason(message.stop_reason),
-            }
         case _:
-            return {"role": message.role, "parts": [_part(block) for block in message.content]}
+            told = {"role": message.role, "parts": [_part(block) for block in message.content]}
+            if isinstance(message, AssistantMessage):
+                told["finish_reason"] = finish_reason(message.stop_reason)
+            return told
 
 
 def _part(block: object) -> dict[str, Any]:

@@ -59,9 +59,8 @@ class OtelExporter:
             self._baggage: Any = importlib.import_module("opentelemetry.baggage")
             propagation: Any = importlib.import_module("opentelemetry.trace.propagation.tracecontext")
         except ImportError as error:
-            raise MisuseError(
-                f"OpenTelemetry is not installed ({error}); install it with: {install_command('otel')}"
-            ) from error
+            advice = f"install it with: {install_command('otel')}"
+            raise MisuseError(f"OpenTelemetry is not installed ({error}); {advice}") from error
         self.content = content
         self.propagate = propagate
         # Not the global propagator: that passes on baggage too, which is the application's own.
@@ -73,12 +72,10 @@ class OtelExporter:
         self._is_set_up = False
         self._tracer = self._trace.get_tracer("swink", None, tracer_provider, SCHEMA)
         meter = metrics.get_meter("swink", "", meter_provider, SCHEMA)
-        self._histograms = {
-            name: meter.create_histogram(
-                name, unit, description, explicit_bucket_boundaries_advisory=list(boundaries)
-            )
-            for name, (unit, description, boundaries) in METRICS.items()
-        }
+        self._histograms: dict[str, Any] = {}
+        for name, (unit, told, bounds) in METRICS.items():
+            made = meter.create_histogram(name, unit, told, explicit_bucket_boundaries_advisory=list(bounds))
+            self._histograms[name] = made
 
     def is_idle(self) -> bool:
         """Whether no SDK is set up, nor a trace of the application's to be passed on.

@@ -87,12 +87,9 @@ class RunSpan(Span):
             self.note(known | conventions.usage_attributes(usage, cost))
             if self.wants_content:
                 asked = messages[: messages.index(replies[0])] if replies else messages
-                self.note_content(
-                    {
-                        "gen_ai.input.messages": messagejson.messages_text(asked),
-                        "gen_ai.output.messages": messagejson.messages_text(replies[-1:]),
-                    }
-                )
+                said = {"gen_ai.input.messages": messagejson.messages_text(asked)}
+                said["gen_ai.output.messages"] = messagejson.messages_text(replies[-1:])
+                self.note_content(said)
         failure = _description(error) if failed else None
         self.finish(failure, [(conventions.RUN_DURATION, self.seconds, self._labels | failed)])
 
@@ -184,18 +181,14 @@ class CallSpan(Span):
             return
         failed: Attributes = {}
         if result.is_error:
-            failed = {
-                conventions.ERROR: "tool_error" if not why else _WHY.get(why.partition(":")[0], "timeout")
-            }
+            ended = _WHY.get(why.partition(":")[0], "timeout")
+            failed = {conventions.ERROR: ended if why else "tool_error"}
         if self.wants_more:
             self.note(failed)
             if self.wants_content:
-                self.note_content(
-                    {
-                        "gen_ai.tool.call.arguments": messagejson.arguments_text(self._arguments),
-                        "gen_ai.tool.call.result": messagejson.result_text(result),
-                    }
-                )
+                said = {"gen_ai.tool.call.arguments": messagejson.arguments_text(self._arguments)}
+                said["gen_ai.tool.call.result"] = messagejson.result_text(result)
+                self.note_content(said)
         measured: list[Measurement] = [(conventions.CALL_DURATION, self.seconds, self._labels | failed)]
         if self.remote:
             measured.append((conventions.MCP_DURATION, self.seconds, self.remote | failed))

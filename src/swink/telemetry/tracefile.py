@@ -108,17 +108,9 @@ class TraceFile:
                 number = self._add_lane(above)
                 for other in above:
                     other.lane = number
-            self._put(
-                {
-                    "ph": "X",
-                    "name": span.name,
-                    "cat": "swink",
-                    "ts": span.began,
-                    "dur": round(self._now() - span.began, 3),
-                    "tid": span.lane + 1,
-                    "args": span.arguments(),
-                }
-            )
+            took = round(self._now() - span.began, 3)
+            at = {"ts": span.began, "dur": took, "tid": span.lane + 1}
+            self._put({"ph": "X", "name": span.name, "cat": "swink", **at, "args": span.arguments()})
 
     def mark(self, span: "FileSpan", name: str, attributes: Attributes) -> None:
         """Write that something happened inside a span."""
@@ -129,9 +121,7 @@ class TraceFile:
 
     def measure(self, measured: Sequence[Measurement]) -> None:
         """Draw the tokens so far as a curve; durations are seen anyway."""
-        tokens = [
-            (attributes[TOKEN_TYPE], int(value)) for name, value, attributes in measured if name == TOKENS
-        ]
+        tokens = [(labels[TOKEN_TYPE], int(value)) for name, value, labels in measured if name == TOKENS]
         if tokens:
             with self._lock:
                 for kind, count in tokens:
