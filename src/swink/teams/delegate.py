@@ -62,7 +62,11 @@ def agent_tool(
         if depth >= max_depth:
             why = f"agents are nested {depth} deep already, and {max_depth} is the limit"
             raise ToolError(f"{name!r} was not started: {why}; do it yourself")
-        member = await _member(agent, remember)
+        member: Member
+        if isinstance(agent, Agent | Ensemble):
+            member = agent if remember else start_over(agent)
+        else:
+            member = await resolve(agent())
         if member.is_running:
             raise ToolError(f"{name!r} is busy with another task; try again when it is done")
         # The call runs in a task of its own, so these hold for it and for what it starts alone.
@@ -94,17 +98,10 @@ def _check_agent(name: str, agent: object, remember: bool, output: Any) -> None:
         kind = type(agent).__name__
         raise InvalidTool(f"tool {name!r} needs an agent or a function that makes one, not {kind}")
     if remember and not is_member:
-        raise InvalidTool(
-            f"tool {name!r}: remember=True needs the agent itself, not a function that makes one"
-        )
+        needed = "the agent itself, not a function that makes one"
+        raise InvalidTool(f"tool {name!r}: remember=True needs {needed}")
     if output is not None and isinstance(agent, Ensemble):
         raise InvalidTool(f"tool {name!r}: output= works with a single agent")
-
-
-async def _member(agent: Member | Maker, remember: bool) -> Member:
-    if isinstance(agent, Agent | Ensemble):
-        return agent if remember else start_over(agent)
-    return await resolve(agent())
 
 
 def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
@@ -124,10 +121,8 @@ def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
         case "aborted":
             raise ToolError(f"{name!r} was aborted: {result.reason or result.error}{so_far}", details)
         case "transfer":
-            raise ToolError(
-                f"{name!r} wanted to hand off to {result.reason!r}, which only works in a team{so_far}",
-                details,
-            )
+            why = f"wanted to hand off to {result.reason!r}, which only works in a team"
+            raise ToolError(f"{name!r} {why}{so_far}", details)
         case _ if result.pending:
             names = ", ".join(sorted({pending.name for pending in result.pending}))
             why = f"{names} needs approval, which cannot be deferred inside another agent's call"
@@ -137,17 +132,11 @@ def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:
             raise ToolError(f"{name!r} was stopped: {result.reason}{so_far}", details)
         case _ if structured:
             return _said(msgspec.json.encode(result.output, enc_hook=plain).decode(), details)
-        case _ if _was_cut_off(result):
-            return _said(f"{result.text}\n[cut off: the reply reached its maximum length]", details)
         case _:
+            replies = [message for message in result.messages if isinstance(message, AssistantMessage)]
+            if replies and replies[-1].stop_reason == "length":
+                return _said(f"{result.text}\n[cut off: the reply reached its maximum length]", details)
             return _said(result.text or "(it gave no answer)", details)
-
-
-def _was_cut_off(result: AgentResult) -> bool:
-    last = next(
-        (message for message in reversed(result.messages) if isinstance(message, AssistantMessage)), None
-    )
-    return last is not None and last.stop_reason == "length"
 
 
 def _said(text: str, details: dict[str, Any]) -> ToolResult:

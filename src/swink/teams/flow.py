@@ -39,7 +39,7 @@ class Flow:
 
     async def run(self, input: Input, *, deadline: float | None = None) -> AgentResult:
         """Run to the end and return the result: everybody's messages, usage and cost."""
-        return await self.perform(input, _ignore, deadline=deadline)
+        return await self.perform(input, lambda event: None, deadline=deadline)
 
     def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
         """`run` for code without an event loop."""
@@ -57,7 +57,7 @@ class Flow:
 
     async def perform(self, input: Input, emit: Emit, *, deadline: float | None = None) -> AgentResult:
         """Run to the end, reporting events."""
-        run = self._begin_run(input, emit, deadline, _nothing)
+        run = self._begin_run(input, emit, deadline, lambda: None)
         await run.life.wait()
         return run.outcome()
 
@@ -167,14 +167,6 @@ def named(members: Sequence[Member | Mapping[str, Member]]) -> dict[str, Member]
 
 def _delta_of(nested: NestedEvent) -> Update | None:
     return nested.event.delta if isinstance(nested.event, MessageUpdate) else None
-
-
-def _ignore(event: Any) -> None:
-    """Where events go when nobody listens."""
-
-
-def _nothing() -> None:
-    """Nobody reads the events of this run."""
 
 
 def summed(results: Iterable[AgentResult], **fields: Any) -> AgentResult:

@@ -51,9 +51,8 @@ def check_members(members: Mapping[str, Member]) -> None:
     """Refuse what is no member, such as a list of them, where it is given."""
     for name, member in members.items():
         if not isinstance(member, Member):
-            raise InvalidInput(
-                f"member {name!r} is an agent, a team or a pipeline, not {type(member).__name__}"
-            )
+            kind = type(member).__name__
+            raise InvalidInput(f"member {name!r} is an agent, a team or a pipeline, not {kind}")
 
 
 async def perform(member: Member, input: Input | None, emit: Emit, *, output: Any = None) -> AgentResult:

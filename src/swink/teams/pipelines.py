@@ -63,9 +63,8 @@ def parallel(
         worst = next((result for result in wrong if result.stop_reason == "error"), wrong[0])
         errors = "; ".join(result.error for result in wrong if result.error is not None) or None
         reasons = "; ".join(result.reason for result in wrong if result.reason is not None) or None
-        return summed(
-            every, stop_reason=worst.stop_reason, error=errors, error_kind=worst.error_kind, reason=reasons
-        )
+        ending = {"stop_reason": worst.stop_reason, "error_kind": worst.error_kind}
+        return summed(every, error=errors, reason=reasons, **ending)
 
     return Flow(by_name, body)
 
@@ -92,10 +91,7 @@ def loop(
         for number in range(1, max_rounds + 1):
             result = blamed(f"round {number}", await flow.step("loop", input, emit))
             results.append(result)
-            if _ends(result):
-                return summed(results)
-            done = await resolve(until(result))
-            if done:
+            if _ends(result) or await resolve(until(result)):
                 return summed(results)
             input = hand_on(result)
             if not input:
@@ -111,9 +107,8 @@ def _ends(result: AgentResult) -> bool:
 
 
 def _under_names(results: Mapping[str, AgentResult]) -> str:
-    return "\n\n".join(
-        f"{name}:\n{result.text or result.error or '(nothing)'}" for name, result in results.items()
-    )
+    texts = {name: result.text or result.error or "(nothing)" for name, result in results.items()}
+    return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items())
 
 
 async def _all(flow: Flow, input: Input, emit: Emit) -> dict[str, AgentResult]:

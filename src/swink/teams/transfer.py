@@ -35,9 +35,8 @@ def transfer_tool(
     known: dict[str, str] = {**targets} if isinstance(targets, Mapping) else dict.fromkeys(targets, "")
     if not known:
         raise MisuseError("a transfer tool needs somebody to hand off to")
-    listed = "".join(
-        f"\n- {target}: {purpose}" if purpose else f"\n- {target}" for target, purpose in known.items()
-    )
+    purposes = {target: f": {purpose}" if purpose else "" for target, purpose in known.items()}
+    listed = "".join(f"\n- {target}{purpose}" for target, purpose in purposes.items())
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Transfer:
         target, message = arguments["agent"], arguments.get("message", "")
@@ -116,9 +115,8 @@ class Team:
         self.agents = dict(agents)
         self.start = next(iter(self.agents)) if start is None else start
         if self.start not in self.agents:
-            raise MisuseError(
-                f"there is no agent {self.start!r} to start with; there are {', '.join(self.agents)}"
-            )
+            names = ", ".join(self.agents)
+            raise MisuseError(f"there is no agent {self.start!r} to start with; there are {names}")
         if len({id(agent) for agent in self.agents.values()}) != len(self.agents):
             raise MisuseError("one agent cannot be two members of a team")
         self.active = self.start
@@ -161,9 +159,8 @@ class Team:
     def start_over(self) -> "Team":
         """The same team, of agents as they were made."""
         agents: dict[str, Any] = {name: start_over(agent) for name, agent in self.agents.items()}
-        return Team(
-            agents, start=self.start, max_transfers=self.max_transfers, allow_cycles=self.allow_cycles
-        )
+        most, cycles = self.max_transfers, self.allow_cycles
+        return Team(agents, start=self.start, max_transfers=most, allow_cycles=cycles)
 
     async def _body(self, flow: Flow, input: Input, emit: Emit) -> AgentResult:
         route = Route(self.agents, self.active, self.max_transfers, self.allow_cycles)
@@ -172,9 +169,9 @@ class Team:
         while results[-1].stop_reason == "transfer":
             target = results[-1].reason or ""
             route.pending = None
-            refusal = route.refusal(target) or (
-                f"{target!r} is busy elsewhere" if self.agents[target].is_running else None
-            )
+            refusal = route.refusal(target)
+            if refusal is None and self.agents[target].is_running:
+                refusal = f"{target!r} is busy elsewhere"
             if refusal is not None:
                 return failed(results, f"{self.active}: handoff refused: {refusal}")
             self.agents[target].messages = self.agents[self.active].messages
