@@ -32,6 +32,7 @@ from swink.system.aio import closing
 from swink.testing.problems import error_problems, stream_problems
 from swink.testing.samples import HISTORY, TEXT_PROMPT, TOOL, TOOL_PROMPT, ToolOnOffer
 
+Events = list[AssistantMessageEvent]
 _SETTLE_SECONDS = 1.0
 _HELLO = LlmContext("", (UserMessage(TEXT_PROMPT),))
 _started: ContextVar[set[asyncio.Task[Any]] | None] = ContextVar("swink.testing.started", default=None)
@@ -68,9 +69,8 @@ async def check_stream_fn(
             await _Probe(failing, probe.model, options, secret, seconds, probe.problems).failure()
     problems = list(dict.fromkeys(probe.problems))
     if problems:  # not assert, which pytest would write out once more
-        raise AssertionError(
-            "the stream function breaks its contract:\n" + "\n".join(f"- {problem}" for problem in problems)
-        )
+        listed = "\n".join(f"- {problem}" for problem in problems)
+        raise AssertionError(f"the stream function breaks its contract:\n{listed}")
 
 
 def _spec(model: ModelSpec | str) -> ModelSpec:
@@ -80,26 +80,19 @@ def _spec(model: ModelSpec | str) -> ModelSpec:
     return ModelSpec(provider, model_id)
 
 
-class _Probe:
+class _Probe(msgspec.Struct):
     """Asks one stream function and collects what is wrong with its answers."""
 
-    def __init__(
-        self,
-        fn: StreamFn,
-        model: ModelSpec,
-        options: StreamOptions,
-        secret: str | None,
-        seconds: float,
-        problems: list[str] | None = None,
-    ) -> None:
-        self.fn = fn
-        self.model = model
-        self.options = options
-        self.secret = secret
-        self.seconds = seconds
-        self.problems: list[str] = [] if problems is None else problems
-        self.tasks: set[asyncio.Task[Any]] = set()
-        if secret and secret in repr(fn):
+    fn: StreamFn
+    model: ModelSpec
+    options: StreamOptions
+    secret: str | None
+    seconds: float
+    problems: list[str] = []
+    tasks: set[asyncio.Task[Any]] = set()
+
+    def __post_init__(self) -> None:
+        if self.secret and self.secret in repr(self.fn):
             self.problems.append("its repr shows the secret")
 
     async def text(
@@ -148,14 +141,14 @@ class _Probe:
     async def abandoned(self) -> None:
         """Closed after its first event, it releases what it holds."""
         what = "a stream that is closed early"
-        if (error := await self._exception(self._begin())) is not None:
+        if (error := await self._exception(self._read(_HELLO, self.options, [], most=1))) is not None:
             self._say(what, f"it raises {type(error).__name__}: {error}")
         await self._nothing_left(what)
 
     async def failure(self) -> None:
         """A failure is a start and an error, or an `AgentError`."""
         what = "failure"
-        events: list[AssistantMessageEvent] = []
+        events: Events = []
         match await self._exception(self._read(_HELLO, self.options, events)):
             case None:
                 self._add(what, stream_problems(events))
@@ -170,15 +163,12 @@ class _Probe:
                 self._add(what, error_problems(message, error.kind))
                 self._keeps_secret(what, str(error))
             case error:
-                self._say(
-                    what, f"it raises {type(error).__name__}, not an error event or an AgentError: {error}"
-                )
+                raised = f"it raises {type(error).__name__}"
+                self._say(what, f"{raised}, not an error event or an AgentError: {error}")
 
-    async def _ask(
-        self, what: str, context: LlmContext, options: StreamOptions
-    ) -> list[AssistantMessageEvent] | None:
+    async def _ask(self, what: str, context: LlmContext, options: StreamOptions) -> Events | None:
         """The events of one reply; None if it could not be read to its end."""
-        events: list[AssistantMessageEvent] = []
+        events: Events = []
         given = repr(context)
         error = await self._exception(self._read(context, options, events))
         if error is not None:
@@ -188,19 +178,15 @@ class _Probe:
             self._say(what, "it changes the context it was given")
         return events
 
-    async def _begin(self) -> None:
-        _started.set(self.tasks)
-        async with closing(self.fn(self.model, _HELLO, self.options)) as stream:
-            async for _ in stream:
-                break
-
     async def _read(
-        self, context: LlmContext, options: StreamOptions, events: list[AssistantMessageEvent]
+        self, context: LlmContext, options: StreamOptions, events: Events, most: int | None = None
     ) -> None:
         _started.set(self.tasks)
         async with closing(self.fn(self.model, context, options)) as stream:
             async for event in stream:
                 events.append(event)
+                if len(events) == most:
+                    break
 
     async def _exception(self, work: Coroutine[Any, Any, None]) -> BaseException | None:
         """What the work raises, whatever it is; a `TimeoutError` if it takes too long."""

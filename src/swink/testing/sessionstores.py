@@ -59,9 +59,8 @@ async def check_session_store(make: Callable[[], Any]) -> None:
         await probe.clean()
         await store.aclose()
     if problems:  # not assert, which pytest would write out once more
-        raise AssertionError(
-            "the store breaks its promises:\n" + "\n".join(f"- {problem}" for problem in problems)
-        )
+        listed = "\n".join(f"- {problem}" for problem in problems)
+        raise AssertionError(f"the store breaks its promises:\n{listed}")
 
 
 class _Probe:
@@ -108,9 +107,8 @@ async def _raises(error: type[Exception], what: str, call: Callable[[], Awaitabl
         return
     except Exception as other:
         # A store of the user's own: any other error is a finding.
-        raise AssertionError(
-            f"{what} raises {type(other).__name__}, not {error.__name__}: {other}"
-        ) from other
+        raised = f"{what} raises {type(other).__name__}"
+        raise AssertionError(f"{raised}, not {error.__name__}: {other}") from other
     raise AssertionError(f"{what} does not raise {error.__name__}")
 
 
@@ -134,11 +132,8 @@ async def _a_session_is_opened_as_it_was_saved(probe: _Probe) -> None:
     _same("the history", list(again.messages), list(turn))
     _same("the state", again.state, {"n": 1, "list": [1, {"a": None}]})
     _same("the metadata", again.meta, session.meta)
-    _same(
-        "messages, turns and sequence",
-        (again.meta.messages, again.meta.turns, again.meta.sequence),
-        (5, 1, 1),
-    )
+    counts = again.meta.messages, again.meta.turns, again.meta.sequence
+    _same("messages, turns and sequence", counts, (5, 1, 1))
     _same("title and directory", (again.meta.title, again.meta.directory), ("A title", "/somewhere"))
     await _done(again.append([], state={}))
     _same("a state that was emptied", (await probe.do("open", session.id)).state, {})
@@ -292,13 +287,8 @@ async def _odd_values_come_back(probe: _Probe) -> None:
     deep: Any = "deep"
     for _ in range(100):
         deep = [deep]
-    arguments = {
-        "inf": math.inf,
-        "big": 10**400,
-        "deep": deep,
-        "text": "a\x00b\u2028\r\n",
-        "": {"$number": "x"},
-    }
+    arguments = {"inf": math.inf, "big": 10**400, "deep": deep, "text": "a\x00b\u2028\r\n"}
+    arguments |= {"": {"$number": "x"}}
     call = AssistantMessage([ToolCall("c", "odd", arguments)], "test", "m", stop_reason="tool_use")
     turn = [UserMessage(""), UserMessage("half \ud800 pair"), UserMessage("x" * 1_000_000), call]
     await _done(session.append(turn, state={"inf": -math.inf}))
@@ -315,11 +305,8 @@ async def _what_was_compacted_away_stays(probe: _Probe) -> None:
     await _done(session.append([], records=[Compaction(kept)]))
     again = await probe.do("open", session.id)
     _same("the context", [message.text for message in again.messages], ["summary", "three"])
-    _same(
-        "everything",
-        [message.text for message in again.conversation.everything.values()],
-        [word, "two", "three"],
-    )
+    everything = [message.text for message in again.conversation.everything.values()]
+    _same("everything", everything, [word, "two", "three"])
     _same("the hits", [hit.number for hit in await probe.do("search", word)], [0])
 
 
