@@ -36,14 +36,12 @@ class BrokenLog(AgentError):
 class AuditLogger(Policy):
     """One line per turn and per run, however it ended: model, calls with arguments, results, usage, cost.
 
-    Lines of a sub-agent, or of a member of a team, have its name as `agent`.
-
-    Secrets are redacted, texts are cut to `max_text` characters. With a `key` only its holder can write lines
-    that verify. `anchor` keeps the head: a file (better on another machine), or a function that sends it
-    somewhere. The next append finds out that lines were removed or the log was deleted: it logs a warning and
-    writes a record with the event "broken". Several threads and processes may share a file. If the log cannot
-    be written, a warning is logged and the run goes on; with `required=True` it stops, also when the log is
-    found broken. Only their owner can read log and anchor.
+    Lines of a sub-agent, or of a member of a team, have its name as `agent`. Secrets are redacted, texts cut
+    to `max_text` characters. With a `key` only its holder can write lines that verify. `anchor` keeps the
+    head: a file (better on another machine), or a function that sends it somewhere. An append that finds
+    lines or the log gone warns, and writes a record with the event "broken". Threads and processes may share
+    a file, which its owner alone can read. If the log cannot be written, or is found broken, a warning is
+    logged and the run goes on; with `required=True` it stops.
 
     >>> agent = Agent(model, policies=[AuditLogger("audit.jsonl", anchor="audit.head")])
     >>> AuditLogger.verify("audit.jsonl", head="audit.head").ok

@@ -1,12 +1,8 @@
 """Budget: what a run, and everything it starts, may cost.
 
 Before each model call its cost is estimated and held until the reply is there, so that neither one big call
-nor several sub-agents at once can exceed the limit. A run inside a run (a sub-agent) has a row below its
-parent's:
-
-    run  spent + held
-    ├── sub-agent  spent + held        counted here until the parent's own figures include it
-    └── sub-agent  spent + held
+nor several sub-agents at once can exceed the limit. A sub-agent's run has a row below its parent's, which is
+counted there until the parent's own figures include it.
 """
 
 import asyncio
@@ -35,10 +31,7 @@ EXPECTED_OUTPUT = 1_000
 _THINKING = {"off": 0, "minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "extra_high": 24_576}
 _LEAST_ANSWER = 1_024
 """Tokens that providers add for the answer where a limit on the output leaves no room beside the thinking."""
-
-
-_Priced = Sequence[tuple[ModelSpec, Price | None]]
-"""Models with their prices, as far as they are known."""
+_Priced = Sequence[tuple[ModelSpec, Price | None]]  # models with their prices, as far as they are known
 
 
 class Spending(Struct, frozen=True):
@@ -56,12 +49,11 @@ class Budget(Policy):
     """Stop when money or tokens run out; failed turns and sub-agents count.
 
     `scope="run"` counts every run by itself; `scope="session"` adds up every run this object sees, beginning
-    with what a restored history says it cost. The estimate of a call is what it would cost with the most
-    expensive of the model and its fallbacks: messages, system prompt and tools at the full input price, plus
-    the output: `expected_output` tokens, or else the `max_tokens` that are asked for, or else 1,000 and the
-    thinking budget (in any case as many as the last reply had). `reserve=False` counts only what was spent.
-    With a cost limit, a model or fallback without a known price stops the run, unless `unknown_price="warn"`.
-    What no provider reported is never 0: a reply that was cut off is counted as what was sent and arrived.
+    with what a restored history says it cost. A call is estimated at the most expensive of the model and its
+    fallbacks: all input at the full price, plus `expected_output` tokens, or else the `max_tokens` that are
+    asked for, or else 1,000 and the thinking budget (at least as many as the last reply had). `reserve=False`
+    counts only what was spent. With a cost limit, a model or fallback without a known price stops the run,
+    unless `unknown_price="warn"`. A reply that was cut off is counted as what was sent and arrived.
 
     >>> agent = Agent(model, policies=[Budget(max_cost=0.50, max_tokens=200_000)])
     """

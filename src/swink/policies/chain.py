@@ -1,10 +1,9 @@
 """Chain: an append-only file of JSON records whose hashes show any change.
 
-Each line is a JSON object that ends in its own hash: SHA-256, or HMAC-SHA-256 with a key, over every byte of
-the line before it; the line begins with the hash of the line before. The head (number, hash and end of the
-newest record) is kept in memory and, if there is an anchor, in a file of its own: lines that were cut out,
-and a file that was deleted, are missed at the next append, and a record that says so is the next link of the
-chain. Records written beside an anchor say so: it is missed, too.
+Each line is a JSON object that begins with the hash of the line before and ends in its own: SHA-256, or
+HMAC-SHA-256 with a key, over every byte before it. The head (number, hash and end of the newest record) is
+kept in memory and, with an anchor, in a file: lines or a file that are gone are missed at the next append,
+and a record that says so is the next link. Records written beside an anchor say so: it is missed, too.
 """
 
 import hashlib
@@ -63,16 +62,13 @@ class Verification(Struct, frozen=True):
         return not self.problems
 
 
-class Chain:
+class Chain(Struct, eq=False):
     """One file, which several threads and processes may append to."""
 
-    def __init__(
-        self, path: Path, key: bytes | None = None, anchor: Path | Callable[[Head], None] | None = None
-    ) -> None:
-        self.path = path
-        self.key = key
-        self._anchor = anchor
-        self._head: Head | None = None
+    path: Path
+    key: bytes | None = None
+    anchor: Path | Callable[[Head], None] | None = None
+    known: Head | None = None
 
     def append(self, record: dict[str, Any], stamp: dict[str, Any]) -> tuple[Head, str | None]:
         """Add a record, under a lock that other processes respect; also says what is wrong before it."""
@@ -104,19 +100,18 @@ class Chain:
         write_all(file, lines + line, durable=True)
         if not is_at(file, self.path):
             return None  # the file was deleted meanwhile, and with it the new record
-        self._head = head
+        self.known = head
         self._keep(head)
         return head, problem
 
     def _problem(self, file: BinaryIO, head: Head, newest: bytes) -> str | None:
         """What is wrong with the records that were there before."""
-        known = self._head
-        problems = [] if known is None else _missing(file, head, known, "were written")
-        if isinstance(self._anchor, Path):
+        problems = [] if self.known is None else _missing(file, head, self.known, "were written")
+        if isinstance(self.anchor, Path):
             try:
-                anchored = read_head(self._anchor)
+                anchored = read_head(self.anchor)
             except FileNotFoundError:
-                if known is not None or _ANCHORED.match(newest):
+                if self.known is not None or _ANCHORED.match(newest):
                     problems.append("the anchor file is gone")
                 else:
                     self._keep(head)  # the first record that relies on the anchor follows
@@ -128,7 +123,7 @@ class Chain:
 
     def _line(self, head: Head, record: dict[str, Any]) -> tuple[bytes, Head]:
         link = {"prev": head.hash, "seq": head.records, "time": time.time()}
-        link |= {"anchored": True} if isinstance(self._anchor, Path) else {}
+        link |= {"anchored": True} if isinstance(self.anchor, Path) else {}
         # The link comes first, and wins over keys of the record.
         return sealed(head, msgspec.json.encode(link | record | link), self.key)
 
@@ -140,10 +135,10 @@ class Chain:
         return _head(line)
 
     def _keep(self, head: Head) -> None:
-        if isinstance(self._anchor, Path):
-            write_whole(self._anchor, msgspec.json.encode(head), make_parents=True)
-        elif self._anchor is not None:
-            self._anchor(head)
+        if isinstance(self.anchor, Path):
+            write_whole(self.anchor, msgspec.json.encode(head), make_parents=True)
+        elif self.anchor is not None:
+            self.anchor(head)
 
 
 def verify(

@@ -28,11 +28,8 @@ _LONG = 50_000
 class ContentFilter(Policy):
     """Whole words in any case, regular expressions, and categories of words, in replies and thinking.
 
-    Words are found in disguise too: other alphabets, digits for letters, signs between or instead of letters,
-    stretched, encoded or reversed.
-
-    `action="stop"` ends the run; `action="mask"` replaces what was found with `mask` and goes on. The reason
-    names the rule, not the text.
+    Words are found in disguise too: other alphabets, signs for letters, stretched, encoded or reversed.
+    `action="stop"` ends the run, naming the rule; `action="mask"` replaces what was found with `mask`.
 
     >>> content = ContentFilter(words=["project x"], categories=["profanity"], action="mask")
     >>> agent = Agent(model, policies=[content])
@@ -134,13 +131,9 @@ class ContentFilter(Policy):
 
 
 def _any_of(words: Sequence[str]) -> re.Pattern[str]:
-    phrases = sorted((_phrase(word) for word in words), key=len, reverse=True)
+    # With anything between the words of a phrase, and with stars for some letters inside of them.
+    phrases = sorted([r"[\W_]*".join(map(_starred, word.split())) for word in words], key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)", re.I)
-
-
-def _phrase(words: str) -> str:
-    """A phrase with anything between its words, and with stars for some letters inside of them."""
-    return r"[\W_]*".join(map(_starred, words.split()))
 
 
 def _starred(word: str) -> str:

@@ -51,10 +51,9 @@ def undisguise(text: str) -> str:
     if text.isascii():
         return text
     composed = unicodedata.normalize("NFKC", text.translate(_LETTERS))
-    bare = "".join(
-        [char for char in composed if char < "\x7f" or unicodedata.category(char) != "Cf"]
-    ).translate(_INVISIBLE)
-    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", bare)))
+    seen = [char for char in composed if char < "\x7f" or unicodedata.category(char) != "Cf"]
+    bare = unicodedata.normalize("NFD", "".join(seen).translate(_INVISIBLE))
+    return unicodedata.normalize("NFC", _MARKS.sub("", bare))
 
 
 def unmask(text: str) -> str:

@@ -34,8 +34,7 @@ _OPEN = (
     "of them]\n<untrusted>\n"
 )
 _CLOSE = "\n</untrusted>"
-_LONG = 50_000
-"""A text of more characters is searched in a thread, where the slot can wait."""
+_LONG = 50_000  # a text of more characters is searched in a thread, where the slot can wait
 _REMEMBERED = 20_000
 
 
@@ -48,10 +47,7 @@ class PromptInjectionGuard(Policy):
     `judge` asks a model about what the patterns let pass: a "provider:model", a `ModelSpec`, a pair of spec
     and stream function, or a function of the text that returns whether it is an injection. If a judge fails,
     or takes longer than `judge_timeout` seconds, the patterns decide alone; with `judge_required=True` the
-    run stops.
-
-    Neither patterns nor a judge find everything: approvals, the sandbox and allow lists protect you when they
-    miss something.
+    run stops. Neither finds everything: approvals, the sandbox and allow lists protect you then.
 
     >>> agent = Agent(model, policies=[PromptInjectionGuard(action="quarantine")])
     """

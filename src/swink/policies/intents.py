@@ -16,12 +16,8 @@ ALARM = 1.0
 """A text with this sum of weights, or more, is suspicious."""
 SHORT = 600
 """A text of at most so many characters is so short that one weak signal is its whole message."""
-_NEAR = 60
-"""Signals within so many words add up."""
-
-_REACH = 24
-"""How many words around what a signal needs are searched."""
-
+_NEAR = 60  # signals within so many words add up
+_REACH = 24  # how many words around what a signal needs are searched
 _TOKEN = re.compile(
     r"https?://[^\s<>\")\]]{1,300}|www\.[^\s<>\")\]]{3,300}|\b[\w-]{2,40}\.example\b"
     r"|[\w.+-]{1,64}@[\w-]{1,60}\.[\w.]{2,60}"
@@ -117,11 +113,11 @@ class _Table(dict[str, str]):
 
 
 @cache
-def _signals() -> tuple[Signal, ...]:
-    return tuple(_signal(**item) for item in table()["signal"])
-
-
-def _signal(name: str, weight: float, pattern: str, needs: list[str]) -> Signal:
-    spelled = re.sub(r"~(\d+) ", r"(?:[^ |]+ ){0,\1}", pattern)
-    compiled = re.compile(rf"(?<= )(?<! attempt to )(?:{spelled})(?= )")
-    return Signal(name, weight, compiled, tuple(frozenset(group.split("|")) for group in needs))
+def _signals() -> list[Signal]:
+    signals: list[Signal] = []
+    for item in table()["signal"]:
+        spelled = re.sub(r"~(\d+) ", r"(?:[^ |]+ ){0,\1}", item["pattern"])
+        compiled = re.compile(rf"(?<= )(?<! attempt to )(?:{spelled})(?= )")
+        needs = tuple(frozenset(group.split("|")) for group in item["needs"])
+        signals.append(Signal(item["name"], item["weight"], compiled, needs))
+    return signals

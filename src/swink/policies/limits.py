@@ -21,8 +21,7 @@ Pattern = str | re.Pattern[str]
 class MaxTurns(Policy):
     """At most `limit` model calls in a run; a request that is retried, or sent to a fallback, counts again.
 
-    A sub-agent that has this very object counts with the run that started it; one with another object, or
-    none, counts by itself.
+    A sub-agent that has this very object counts with the run that started it; others count by themselves.
 
     >>> agent = Agent(model, policies=[MaxTurns(20)])
     """
@@ -105,8 +104,7 @@ class ToolDenyList(Policy):
 class ToolAllowList(Policy):
     """The only tools that may be called, by exact name, glob or regular expression; the model is told.
 
-    The tool through which structured output is given (`run(output=…)`) is always allowed: it does nothing
-    else.
+    The tool that takes structured output (`run(output=…)`) is always allowed.
 
     >>> agent = Agent(model, policies=[ToolAllowList("read_file", "search_*")])
     """

@@ -22,11 +22,10 @@ _Signature = frozenset[tuple[str, ...]]
 class LoopDetection(Policy):
     """The same set of (tool, arguments) `repeats` turns in a row, or two sets in alternation `repeats` times.
 
-    Call ids, the order of calls and of keys, blanks, and arguments named in `ignore` make no difference. Only
-    a message that was sent to the agent (a prompt, steering, a follow-up) resets the count; turns without
-    calls, and what other policies inject, skip or replace, do not. With `action="nudge"` the model first gets
-    the text `nudge`, and the run stops if the very next turn repeats the calls; with `action="stop"` it stops
-    at once. `same_results=True` lets a tool be polled for as long as its answers change.
+    Call ids, order, blanks, and arguments named in `ignore` make no difference. Only a message that was sent
+    to the agent resets the count. With `action="nudge"` the model first gets the text `nudge`, and the run
+    stops if the very next turn repeats the calls; with `action="stop"` it stops at once. `same_results=True`
+    lets a tool be polled for as long as its answers change.
 
     >>> agent = Agent(model, policies=[LoopDetection(repeats=3)])
     """

@@ -48,14 +48,13 @@ class _Found(NamedTuple):
 class PathGuard(Policy):
     """A call that names something outside `root`, after `..` and symbolic links are resolved, is not run.
 
-    Every string is judged, at any depth, keys included, whatever its argument is called. Absolute paths,
-    `..`, `~`, `$HOME`, `%TEMP%`, drives, UNC names and `file:` URLs are recognised, also percent-encoded, in
-    wide characters, in lists, after `--output=` or `@`; a relative name is followed through links. What
-    cannot be resolved is outside. Other URLs are no paths. A text (`content`, `command`, `pattern`, …) is
-    refused only if all of it is the path of something that exists, and no other argument is called a path.
-    `ignore` names arguments that are never paths, such as `"route"` or `"write_file.content"`. Relative paths
-    start at `base` (default: the root), as for tools bound to a root. What a shell command does cannot be
-    judged here: sandbox the tool itself.
+    Every string is judged, at any depth, keys included. Absolute paths, `..`, `~`, `$HOME`, `%TEMP%`, drives,
+    UNC names and `file:` URLs are recognised, also encoded, in lists, after `--output=` or `@`; a relative
+    name is followed through links. What cannot be resolved is outside. Other URLs are no paths. A text
+    (`content`, `command`, `pattern`, …) is refused only if all of it is the path of something that exists,
+    and no other argument is called a path. `ignore` names arguments that are never paths, such as `"route"`
+    or `"write_file.content"`. Relative paths start at `base` (default: the root). What a shell command does
+    cannot be judged here: sandbox the tool itself.
 
     >>> agent = Agent(model, tools=coding_tools("project"), policies=[PathGuard("project")])
     """

@@ -10,22 +10,19 @@ from msgspec.structs import replace
 
 from swink.agent.policy import CallVerdict, KeepVerdict, Policy, PolicyContext, Replace, Rewrite
 from swink.errors import InvalidInput
-from swink.messages import (
-    AssistantMessage,
+from swink.messages.blocks import (
     Audio,
     Citation,
-    CustomMessage,
     Document,
     Extension,
     Image,
-    Message,
     Text,
     Thinking,
     ToolCall,
-    ToolResultMessage,
     UrlSource,
 )
 from swink.messages.checks import check_word
+from swink.messages.message import AssistantMessage, CustomMessage, Message, ToolResultMessage
 from swink.messages.redact import redact_text
 from swink.policies.inputs import texts_of
 from swink.policies.personal import KINDS, Kind, find
@@ -38,12 +35,11 @@ _PASSES = 4
 class PiiRedactor(Policy):
     """Personal data and keys become marks like `[email]`; `swink.policies.personal.KINDS` names the kinds.
 
-    It works on every message that enters the history: what the user says, replies (on tool turns too), tool
-    results and their details. A signed thinking block that would change is dropped, since its signature would
-    no longer fit. Arguments of tool calls are redacted in the history, while the tool itself gets the real
-    values; `arguments="redact"` gives it the marks, and `arguments="keep"` leaves arguments alone. List it
-    first, so that every other policy sees what the tool will get. Events that stream to subscribers, and the
-    system prompt, are not changed. `keep` lists values that may stay (a support address).
+    It works on every message that enters the history, not on events and the system prompt. A signed thinking
+    block that would change is dropped: its signature would no longer fit. Arguments of tool calls are
+    redacted in the history, while the tool gets the real values; `arguments="redact"` gives it the marks, and
+    `arguments="keep"` leaves arguments alone. `keep` lists values that may stay (a support address). List it
+    first, so that every other policy sees what the tool will get.
 
     >>> redactor = PiiRedactor(kinds=["email", "card", "key"], keep=["help@example.com"])
     >>> agent = Agent(model, policies=[redactor])

@@ -33,9 +33,8 @@ class RecommendedPolicies(Sequence[Policy]):
     """Redaction, injection guard, budget, turn limit, loop detection; the others if their options are given.
 
     Those are the path guard, the deny list, the audit log and checkpoints; `also` adds policies of your own.
-    With a model that has no known price the cost limit is not kept: a warning says so once, and the run goes
-    on. `verify()` runs a small scripted agent against each and raises `UnprovenPolicy` if a policy has no
-    effect; call it when your program starts, or in its tests.
+    With a model without a known price the cost limit is not kept, which is logged once. `verify()` runs a
+    scripted agent against each and raises `UnprovenPolicy` if a policy has no effect.
 
     >>> policies = RecommendedPolicies("project", max_cost=1.0, audit="audit.jsonl")
     >>> await policies.verify()

@@ -7,6 +7,8 @@ from copy import copy
 from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from swink.agent.checkpoint import SavedAgent
 from swink.agent.policy import Ending, Policy, PolicyContext, RunKey, Turn
 from swink.errors import InvalidInput
@@ -32,8 +34,7 @@ class Checkpoint(Policy):
 
     `store` is a function of the data, or an object with `save(data)`; async, or plain and then called in a
     thread. A store that fails, or takes longer than `timeout` seconds, is logged, and the run goes on; while
-    a save is stuck, later turns of that run are not saved. Queued messages are not part of it: a policy does
-    not see the queues. List it after policies that replace messages.
+    a save is stuck, later turns are not saved, nor ever queued messages. List it after policies that replace.
 
     >>> agent = Agent(model, policies=[Checkpoint(store)])
     """
@@ -76,46 +77,46 @@ class Checkpoint(Policy):
         await saving.within(self.timeout, ctx)
 
 
-class _Saving:
+class _Saving(Struct, eq=False):
     """One save: the data is made, and a plain store called, off the event loop."""
 
-    def __init__(self, store: Callable[[Data], Any], open: OpenTurn | None) -> None:
-        self._store = store
-        self._open = open
-        self._in_thread = self._abandoned = False
-        self._task: asyncio.Task[None] | None = None
+    store: Callable[[Data], Any]
+    open: OpenTurn | None
+    in_thread: bool = False
+    abandoned: bool = False
+    task: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> bool:
-        return self._in_thread or (self._task is not None and not self._task.done())
+        return self.in_thread or (self.task is not None and not self.task.done())
 
     async def within(self, timeout: float, ctx: PolicyContext) -> None:
         """Wait for the store for `timeout` seconds at most, even if it does not stop when cancelled."""
-        self._task = asyncio.ensure_future(self._save(ctx))
-        self._task.add_done_callback(mark_exception_seen)  # the timeout has been reported
+        self.task = asyncio.ensure_future(self._save(ctx))
+        self.task.add_done_callback(mark_exception_seen)  # the timeout has been reported
         try:
-            await asyncio.wait([self._task], timeout=timeout)
+            await asyncio.wait([self.task], timeout=timeout)
         finally:
-            self._abandoned = not self._task.done()
-            self._task.cancel()
-        if self._abandoned:
+            self.abandoned = not self.task.done()
+            self.task.cancel()
+        if self.abandoned:
             raise TimeoutError(f"the store did not save within {timeout:g} s")
-        self._task.result()
+        self.task.result()
 
     async def _save(self, ctx: PolicyContext) -> None:
         saving = await run_in_thread(self._call, {"ctx": ctx}, "checkpoint", lambda: None)
-        if self._abandoned and inspect.iscoroutine(saving):
+        if self.abandoned and inspect.iscoroutine(saving):
             saving.close()
         else:
             await resolve(saving)
 
     def _call(self, ctx: PolicyContext) -> Any:
-        self._in_thread = True
+        self.in_thread = True
         try:
             prompt, messages, state = ctx.system_prompt, list(ctx.messages), dict(ctx.state)
             saved = SavedAgent(
-                model=ctx.model, system_prompt=prompt, messages=messages, state=state, open=self._open
+                model=ctx.model, system_prompt=prompt, messages=messages, state=state, open=self.open
             )
-            return self._store(saved.to_data())
+            return self.store(saved.to_data())
         finally:
-            self._in_thread = False
+            self.in_thread = False

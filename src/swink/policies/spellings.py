@@ -42,8 +42,7 @@ _OPTION = re.compile(r"-{1,2}\w[\w-]*?(?=[/~\\$%]|\.\.[/\\])")
 _SLASHES = str.maketrans(
     dict.fromkeys("\u2044\u2215\u29f8\u2571\uff0f", "/") | dict.fromkeys("\u29f5\u2216\ufe68\uff3c", "\\")
 )
-_DEEPEST = 5
-"""How often a path is decoded; one that is encoded more often is refused."""
+_DEEPEST = 5  # how often a path is decoded; one that is encoded more often is refused
 
 
 class PathPart(Struct, frozen=True):
@@ -158,14 +157,12 @@ def _expand(text: str) -> str:
     if "$" in text or "%" in text:
         if text.startswith(("$(", "`")) and "/" in text:
             return "/"  # only a shell knows
-        text = _VARIABLE.sub(_value_of, text) or text
+        values = os.environ
+        filled = _VARIABLE.sub(lambda at: values.get(at[1] or at[2] or at[4], at[3] or ""), text)
+        text = filled or text
     if text.startswith(("~+", "~-")):
         return "/"
     return os.path.expanduser(text) if text.startswith("~") and "\0" not in text else text
-
-
-def _value_of(found: re.Match[str]) -> str:
-    return os.environ.get(found[1] or found[2] or found[4], found[3] or "")
 
 
 _CHANGES: tuple[Callable[[str], str], ...] = (_decode, _normalise, _trim, _strip_scheme, _trim, _expand)

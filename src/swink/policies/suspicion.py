@@ -1,7 +1,6 @@
 """Whether a text is a known kind of injection, by all its readings, its hidden parts and its delimiters."""
 
 import re
-from collections.abc import Iterator
 
 from swink.policies.disguises import read_as, turn, undisguise
 from swink.policies.hidden import find_hidden, has_invisible_words
@@ -87,7 +86,10 @@ def is_suspicious(text: str) -> bool:
         if _weight(view, is_plain=number == 0) >= ALARM:
             return True
     plain = undisguise(text)
-    return _is_squashed(plain) or any(_is_turned(plain)) or any(map(_is_hidden_order, find_hidden(text)))
+    lowered = plain.lower()
+    if any(hint in lowered for hint in _TURNED_HINTS) and any(weigh(view) >= ALARM for view in turn(plain)):
+        return True
+    return _is_squashed(plain) or any(map(_is_hidden_order, find_hidden(text)))
 
 
 def _weight(view: str, *, is_plain: bool) -> float:
@@ -121,17 +123,8 @@ def _is_squashed(plain: str) -> bool:
     found = (match for part in parts for match in _SQUASHED.finditer(_NOT_LETTERS.sub("", part.lower())))
     # Words that are separated in the text were weighed already.
     words = _WORD.findall(plain.lower()) if len(plain) <= SHORT else []
-    return any(
-        not all(any(word.startswith(part) for word in words) for part in match.groups() if part)
-        for match in found
-    )
-
-
-def _is_turned(plain: str) -> Iterator[bool]:
-    lowered = plain.lower()
-    if any(hint in lowered for hint in _TURNED_HINTS):
-        for view in turn(plain):
-            yield weigh(view) >= ALARM
+    parts_of = (filter(None, match.groups()) for match in found)
+    return any(not all(any(word.startswith(part) for word in words) for part in parts) for parts in parts_of)
 
 
 def _is_hidden_order(part: str) -> bool:

@@ -40,10 +40,10 @@ def map_texts(value: Any, change: Change) -> Any:
 
 def _mapping(value: Mapping[Any, Any], change: Change) -> Any:
     changed = {map_texts(key, change): map_texts(item, change) for key, item in value.items()}
-    same = len(changed) == len(value) and all(
-        new is old and changed[new] is value[old] for new, old in zip(changed, value, strict=True)
-    )
-    return value if same else changed
+    if len(changed) != len(value):
+        return changed
+    pairs = zip(changed, value, strict=True)
+    return value if all(new is old and changed[new] is value[old] for new, old in pairs) else changed
 
 
 def _plain(value: Any) -> Any:

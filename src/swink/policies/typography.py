@@ -1,8 +1,5 @@
-"""Typography: numbers and addresses with the characters of a keyboard, and where each of them stands.
-
-A text processor writes no-break spaces and hyphens, an East Asian keyboard full-width digits, and what was
-copied from a page has invisible characters in it. The search for personal data reads one form of all of them.
-"""
+"""Typography: one form of spaces, hyphens, digits and invisible characters, for the search of personal data,
+and where each character stands in the original."""
 
 import re
 import unicodedata

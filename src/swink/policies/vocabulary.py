@@ -1,7 +1,6 @@
 """The words that injections are made of, one word per meaning: `disregard` and `olvida` are both `ignore`.
 
-Misspelled words are recognised at one slip (a letter missing, added, changed or swapped) if they are long
-enough.
+Long words are recognised with one slip too: a letter missing, added, changed or swapped.
 """
 
 import re
@@ -15,8 +14,7 @@ from swink.policies.disguises import undisguise
 _TYPICAL = "ignore disregard forget override bypass previous instruction prompt system reveal rules"
 STEMS = tuple(_TYPICAL.split())
 """Parts of words that are typical of injections; a disguised text spells them once it is read right."""
-_LONG_ENOUGH = 6
-"""Words of so many letters are recognised with one slip."""
+_LONG_ENOUGH = 6  # words of so many letters are recognised with one slip
 _REPEATED = re.compile(r"(.)\1{2,}")
 
 
@@ -85,6 +83,5 @@ def _is_one_slip(word: str, meant: str) -> bool:
     longer, shorter = (word, meant) if len(word) > len(meant) else (meant, word)
     if longer.startswith(shorter):
         return longer[-1] not in "sdrn"  # at the end that is grammar
-    return len(longer) == len(shorter) + 1 and any(
-        longer[:position] + longer[position + 1 :] == shorter for position in range(len(longer))
-    )
+    places = range(len(longer) if len(longer) == len(shorter) + 1 else 0)
+    return any(longer[:place] + longer[place + 1 :] == shorter for place in places)
