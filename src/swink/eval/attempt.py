@@ -27,7 +27,7 @@ from swink.eval.attemptfiles import read_attachments, read_files, workspace
 from swink.eval.budgets import limits_of
 from swink.eval.case import Case
 from swink.eval.result import CaseResult, ErrorSource, Metric
-from swink.eval.resultcache import ResultCache, key_of
+from swink.eval.resultcache import find_result, keep_result, key_of
 from swink.eval.scorers import JudgeModel, score
 from swink.eval.simulation import Simulation
 from swink.eval.trajectory import Collector, Trajectory
@@ -48,8 +48,7 @@ Factory = Callable[[Case], Agent | Awaitable[Agent]]
 
 _tried: WeakSet[Agent] = WeakSet()
 """Agents that attempts have had: one that is given again would remember another case."""
-_SAID = ("content", "details", "error_message", "data")
-"""What a message may say, whatever its role."""
+_SAID = ("content", "details", "error_message", "data")  # what a message may say, whatever its role
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -110,7 +109,7 @@ class Plan(Struct, frozen=True, kw_only=True):
                 attempt.fail("harness", describe_error(error))
         result = attempt.result()
         if self.cache is not None and attempt.found is None:
-            await in_thread(ResultCache(self.cache).keep, result)
+            await in_thread(keep_result, self.cache, result)
         return result, attempt.failure
 
 
@@ -165,10 +164,9 @@ class _Attempt:
             found = {} if expected is None or root is None else await read_files(root, expected.files)
             self.trajectory = self.collector.trajectory(copy_state(agent.state), found)
             if self.error is None:
-                ask = None if self.plan.judges else self._asked.get(self.trajectory.model)
-                self.metrics = await score(
-                    self.case, self.trajectory, scorers=self.plan.scorers, judges=self.plan.judges, ask=ask
-                )
+                plan, done = self.plan, self.trajectory
+                ask = None if plan.judges else self._asked.get(done.model)
+                self.metrics = await score(self.case, done, scorers=plan.scorers, judges=plan.judges, ask=ask)
 
     def fail(self, source: ErrorSource, error: str) -> None:
         """Keep the first thing that went wrong."""
@@ -259,7 +257,7 @@ class _Attempt:
             return False
         used = [plan.factory, *(plan.scorers or ()), *map(str, plan.judges)]
         self.key = await in_thread(key_of, self.case, self.repeat, agent, used)
-        self.found = await in_thread(ResultCache(plan.cache).find, self.key)
+        self.found = await in_thread(find_result, plan.cache, self.key)
         return self.found is not None
 
     async def _ask(self, agent: Agent) -> None:

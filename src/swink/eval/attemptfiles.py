@@ -14,8 +14,7 @@ from swink.messages.blocks import Audio, Document, Image, Media
 from swink.system.aio import call_to_end
 from swink.system.threads import Serial, in_thread
 
-_LARGEST = 10_000_000
-"""Bytes of a file that is looked at."""
+_LARGEST = 10_000_000  # bytes of a file that is looked at
 
 
 @asynccontextmanager

@@ -76,15 +76,11 @@ def load_cases(path: str | Path) -> list[Case]:
 
 
 def _files_of(directory: Path) -> list[Path]:
-    files = [file for file in sorted(directory.iterdir()) if _is_case_file(file.name)]
+    named = [file for file in sorted(directory.iterdir()) if file.name.endswith((*_READERS, "cases.py"))]
+    files = [file for file in named if file.name[0] != "." and not file.name.endswith(".schema.json")]
     if not files:
         raise BadCases([f"{directory}:1: no case files in here; `swink eval init` writes one"])
     return files
-
-
-def _is_case_file(name: str) -> bool:
-    is_hidden = name.startswith(".")
-    return not is_hidden and name.endswith((*_READERS, "cases.py")) and not name.endswith(".schema.json")
 
 
 def _read(path: Path) -> _File:
@@ -146,10 +142,8 @@ def _find_twins(files: Sequence[_File]) -> None:
 def _suite_of(file: _File) -> Suite:
     data: dict[str, Any] = {"cases": []} if isinstance(file.found.data, list) else file.found.data
     directory = file.path.parent.absolute()
-    cases = tuple(
-        _case_of(item, directory, SourceLine(str(file.path), file.line_of(number)))
-        for number, item in enumerate(file.items)
-    )
+    places = [SourceLine(str(file.path), file.line_of(number)) for number in range(len(file.items))]
+    cases = tuple(_case_of(item, directory, place) for item, place in zip(file.items, places, strict=True))
     said = {name: data[name] for name in ("name", *_OF_SUITE) if name in data}
     if "cassette" in said:
         said["cassette"] = str(directory / said["cassette"])
@@ -162,20 +156,15 @@ def _case_of(item: dict[str, Any], directory: Path, place: SourceLine) -> Case:
     for name in ("user_messages", "tags", "attachments", "evaluators"):
         if isinstance(data.get(name), str):
             data[name] = [data[name]]
-    data["evaluators"] = [
-        {"name": evaluator} if isinstance(evaluator, str) else evaluator
-        for evaluator in data.get("evaluators", ())
-    ]
+    named = data.get("evaluators", ())
+    data["evaluators"] = [{"name": item} if isinstance(item, str) else item for item in named]
     for name in ("budget", "simulated_user"):
-        if isinstance(data.get(name), dict):
-            data[name] = {key: _whole(value) if key in _WHOLE else value for key, value in data[name].items()}
+        given = data.get(name)
+        for key in _WHOLE if isinstance(given, dict) else ():
+            if isinstance(value := data[name].get(key), float):  # 4.0 is a whole number, in JSON
+                data[name] = data[name] | {key: int(value)}
     data["attachments"] = [str(directory / Path(name).expanduser()) for name in data.get("attachments", ())]
     return replace(msgspec.convert(data, Case), place=place)
-
-
-def _whole(value: Any) -> Any:
-    """4.0 is a whole number, in JSON."""
-    return int(value) if isinstance(value, float) else value
 
 
 def _joined(directory: Path, suites: Sequence[Suite]) -> Suite:

@@ -16,9 +16,8 @@ Recording = Literal["record", "replay", "off"]
 def recording(path: str | Path, mode: Recording, *, again: bool = True, how: str = "") -> Generator[None]:
     """Ask every model of the block through a cassette: `record` it anew, `replay` it, or `off`: leave it.
 
-    A recording takes the place of the old one when the block ends without an exception. With `again`, a
-    request that is asked more often than it was recorded is answered from the first recording on: repeats of
-    a run need one recording. `how` is the command that records it, for the error about a missing one.
+    A recording takes the place of the old one when the block ends without an exception. With `again`, what is
+    asked more often than recorded is answered from the first on. `how` is the command that records it.
     """
     path = Path(path)
     match mode:

@@ -35,11 +35,10 @@ def passed_or_raise(result: CaseResult, case: Case) -> CaseResult:
     lines = [f"the case {case.id!r}{where} failed"]
     if result.error is not None:
         lines.append(f"  error ({result.error_source}): {result.error}")
-    lines += [
-        f"  {metric.name}: {metric.value:g} of {metric.threshold:g}: {metric.error or metric.why}"
-        for metric in result.metrics
-        if not metric.passed
-    ]
+    for metric in result.metrics:
+        if not metric.passed:
+            value = f"{metric.value:g} of {metric.threshold:g}"
+            lines.append(f"  {metric.name}: {value}: {metric.error or metric.why}")
     lines += [f"  called {call.name}({call.arguments})" for call in result.calls]
     answers = [message for message in result.transcript if message.role == "assistant"]
     if answers:

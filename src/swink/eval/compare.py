@@ -1,8 +1,7 @@
 """Comparisons: what changed between two runs, and whether it could be chance.
 
-Only cases of both runs are compared; the others are listed. Tests are paired by case, and each case weighs
-the same however often it was tried. An agent that raised or took too long has failed. A case that a provider
-or the harness failed says nothing about the agent: no test looks at it, but it is listed, and may be a flip.
+Only cases of both runs are compared, paired by case; each weighs the same however often it was tried. A case
+that a provider or the harness failed is in no test, but it is listed, and may be a flip.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +19,7 @@ from swink.eval.statistics import CONFIDENCE, Interval, mean
 from swink.eval.summary import Attempts, State, by_case, pass_rate_of, state_of
 
 ALPHA = 1 - CONFIDENCE
-_FEWEST = 6
-"""Cases for a bootstrap; also the fewest with which a permutation test can be significant."""
+_FEWEST = 6  # cases for a bootstrap; also the fewest with which a permutation test can be significant
 _NOT_THE_AGENT = ("provider", "harness")
 
 
@@ -182,10 +180,8 @@ def _metrics(pairs: Pairs) -> dict[str, Change]:
 
     changes = [change for name in names if (change := _change(name, pairs, partial(value, name))).cases]
     adjusted = statistics.holm([1.0 if change.p is None else change.p for change in changes])
-    return {
-        change.name: replace(change, p=p, significant=p < ALPHA)
-        for change, p in zip(changes, adjusted, strict=True)
-    }
+    corrected = zip(changes, adjusted, strict=True)
+    return {change.name: replace(change, p=p, significant=p < ALPHA) for change, p in corrected}
 
 
 def _notes(pairs: Pairs) -> tuple[str, ...]:

@@ -15,12 +15,12 @@ from swink.eval.ray import Cluster, spread
 from swink.eval.result import CaseResult
 from swink.messages import ModelSpec
 from swink.stream import AssistantMessageEvent, Error, LlmContext, StreamFn, StreamOptions, asked_through
+from swink.stream.scopedwrap import Wrap
 from swink.stream.watch import in_line
 from swink.stream.wrappers.sending import copy_traits
 from swink.system.aio import closing, resolve
 
-_PAUSE = 1.0
-"""Seconds for which nobody asks a provider that is too busy and does not say for how long."""
+_PAUSE = 1.0  # seconds for which nobody asks a provider that is too busy and does not say for how long
 
 Keep = Callable[[CaseResult], Awaitable[None]]
 """Takes each result as it comes."""
@@ -40,7 +40,7 @@ async def run_attempts(
     """Make the attempts, so many at once, all of them within the rate limit."""
     if engine == "local":
         pace = RequestPace(rate_limit)
-        await _run_local(replace(plan, wrap=Rates(pace.reserve, pace.hold)), attempts, keep, concurrency)
+        await _run_local(replace(plan, wrap=paced(pace.reserve, pace.hold)), attempts, keep, concurrency)
     else:
         await _run_ray(plan, attempts, keep, concurrency, rate_limit)
 
@@ -75,7 +75,7 @@ async def _run_ray(
             await turnstile.hold.remote(provider, seconds)
 
         # The budget of the run is kept here, between two attempts: its policy stays in this process.
-        there = replace(plan, wrap=Rates(reserve, hold), policies=())
+        there = replace(plan, wrap=paced(reserve, hold), policies=())
 
         async def work(attempt: tuple[Case, int]) -> CaseResult:
             return await there.attempt(*attempt)
@@ -111,34 +111,30 @@ Reserve = Callable[[str], float | Awaitable[float]]
 Hold = Callable[[str, float], Awaitable[None] | None]
 
 
-class Rates:
+def paced(reserve: Reserve, hold: Hold) -> Wrap:
     """A wrapper for every model of a run; the places may be given out elsewhere, for several machines."""
 
-    def __init__(self, reserve: Reserve, hold: Hold) -> None:
-        self._reserve = reserve
-        self._hold = hold
+    async def note(provider: str, error: Exception) -> None:
+        if isinstance(error, ModelThrottled):
+            await resolve(hold(provider, error.retry_after or _PAUSE))
 
-    def __call__(self, stream_fn: StreamFn) -> StreamFn:
-        """The stream function, asked when its turn has come."""
-
+    def wrap(stream_fn: StreamFn) -> StreamFn:
         async def stream(
             model: ModelSpec, context: LlmContext, options: StreamOptions
         ) -> AsyncIterator[AssistantMessageEvent]:
-            if (delay := await resolve(self._reserve(model.provider))) > 0:
+            if (delay := await resolve(reserve(model.provider))) > 0:
                 with in_line():
                     await asyncio.sleep(delay)
             try:
                 async with closing(stream_fn(model, context, options)) as events:
                     async for event in events:
                         if isinstance(event, Error):
-                            await self._note(model.provider, error_for(event.kind, event.message))
+                            await note(model.provider, error_for(event.kind, event.message))
                         yield event
             except ModelThrottled as error:
-                await self._note(model.provider, error)
+                await note(model.provider, error)
                 raise
 
         return copy_traits(stream_fn, stream)
 
-    async def _note(self, provider: str, error: Exception) -> None:
-        if isinstance(error, ModelThrottled):
-            await resolve(self._hold(provider, error.retry_after or _PAUSE))
+    return wrap

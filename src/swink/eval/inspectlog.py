@@ -1,7 +1,6 @@
-"""Logs for inspect_ai: a run in the log format of that framework (version 2, JSON), which its viewer opens.
+"""Logs for inspect_ai: a run in its log format (version 2, JSON), an attempt a sample, a repeat an epoch.
 
-An attempt is a sample, and a repeat an epoch. A scorer that failed has no score there; its error stands in
-the metadata of the sample. The verdict on the attempt is a score named `case_passed`: C or I.
+A scorer that failed has no score, but its error in the metadata; the verdict is a score named `case_passed`.
 """
 
 import re
@@ -14,22 +13,10 @@ from swink.eval.evalrun import read_summary
 from swink.eval.result import CaseResult, Manifest, RunSummary
 from swink.eval.resultfile import open_results, read_manifest
 from swink.eval.summary import summarise
-from swink.messages import (
-    AssistantMessage,
-    Audio,
-    ContentBlock,
-    CustomMessage,
-    Document,
-    Extension,
-    Image,
-    LlmMessage,
-    Text,
-    Thinking,
-    ToolResultMessage,
-    Usage,
-    UserMessage,
-)
+from swink.messages.blocks import Audio, ContentBlock, Document, Extension, Image, Text, Thinking
 from swink.messages.jsondata import encode
+from swink.messages.message import AssistantMessage, CustomMessage, LlmMessage, ToolResultMessage, UserMessage
+from swink.messages.modelspec import Usage
 from swink.providers.convert import data_url
 from swink.system.files import whole_file
 

@@ -15,12 +15,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORDS = {"true": True, "false": False, "null": None}
-_HINTS = {
-    "/": "; JSON has no comments",
-    "#": "; JSON has no comments",
-    "'": '; JSON has texts in "double quotes"',
-    '"': "; the text that begins here does not end on its line",
-}
+_HINTS = dict.fromkeys("/#", "; JSON has no comments")
+_HINTS["'"] = '; JSON has texts in "double quotes"'
+_HINTS['"'] = "; the text that begins here does not end on its line"
 
 
 def read_json(text: str) -> Lined:
@@ -75,9 +72,8 @@ class _Reader:
             case "word" if self._word in _WORDS:
                 return _WORDS[self._word]
             case "word":
-                raise Unreadable(
-                    self._line(), f'{self._word} is no JSON value; write texts as "{self._word}"'
-                )
+                text = f'{self._word} is no JSON value; write texts as "{self._word}"'
+                raise Unreadable(self._line(), text)
             case "[" | "{" if depth >= DEEPEST:
                 raise Unreadable(self._line(), f"nested deeper than {DEEPEST} levels")
             case "[":

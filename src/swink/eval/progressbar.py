@@ -10,8 +10,7 @@ from swink.eval import summary
 from swink.eval.result import CaseResult
 from swink.messages.modelspec import format_dollars
 
-_PLAIN_EVERY = 10.0
-"""Seconds between two lines where there is no terminal."""
+_PLAIN_EVERY = 10.0  # seconds between two lines where there is no terminal
 _LIVE_EVERY = 0.1
 _WIDTH = 24
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from swink.errors import message_of
 from swink.eval.case import Case, Suite
@@ -24,10 +25,8 @@ def read_python(path: Path) -> Lined:
     given = _given(path)
     if isinstance(given.get("cases"), Suite):
         suite = cast(Suite, given["cases"])
-        given = {
-            **{name: getattr(suite, name) for name in _SUITE if getattr(suite, name)},
-            "cases": suite.cases,
-        }
+        said = {name: getattr(suite, name) for name in _SUITE if getattr(suite, name)}
+        given = {**said, "cases": suite.cases}
     lines = _lines_of_ids(tree)
     first = _line_of_cases(tree)
     cases: list[Any] = []
@@ -35,8 +34,7 @@ def read_python(path: Path) -> Lined:
     for item in given["cases"]:
         data = _as_data(item, first)
         known = cast("dict[str, Any]", data).get("id") if isinstance(data, dict) else None
-        line = lines.get(known, first) if isinstance(known, str) else first
-        marks[len(cases)] = line
+        marks[len(cases)] = lines.get(known, first) if isinstance(known, str) else first
         cases.append(data)
     suite_data = {name: _plain(given[name], first) for name in _SUITE if name in given}
     found = {**suite_data, "cases": cases}
@@ -75,10 +73,8 @@ def _given(path: Path) -> dict[str, Any]:
     except (Exception, SystemExit) as error:
         # Importing runs the user's code, which may fail in any way.
         raise Unreadable(_line_in(path, error), f"{type(error).__name__}: {message_of(error)}") from error
-    names = {
-        name: value for name, value in vars(module).items() if name in _SUITE and not inspect.ismodule(value)
-    }
-    return {**names, "cases": cases}
+    names = {name: value for name, value in vars(module).items() if name in _SUITE}
+    return {name: value for name, value in names.items() if not inspect.ismodule(value)} | {"cases": cases}
 
 
 def _line_in(path: Path, error: BaseException) -> int:
@@ -92,11 +88,8 @@ def _line_in(path: Path, error: BaseException) -> int:
 
 def _as_data(item: Any, line: int) -> Any:
     if isinstance(item, Case):
-        item = {
-            field: value
-            for field in Case.__struct_fields__
-            if field not in ("place", "workspace") and (value := getattr(item, field)) is not None
-        }
+        given = asdict(replace(item, place=None, workspace=None))
+        item = {field: value for field, value in given.items() if value is not None}
     return _plain(item, line)
 
 

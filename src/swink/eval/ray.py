@@ -28,12 +28,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LARGEST_BATCH = 32
-_WORKERS = 4
-"""On one node, at most."""
-_LANES = 2
-"""Batches that a worker has at once, so that it never waits for the next."""
-_TRIES = 3
-"""How often in a row all workers may be lost before it is given up."""
+_WORKERS = 4  # on one node, at most
+_LANES = 2  # batches that a worker has at once, so that it never waits for the next
+_TRIES = 3  # how often in a row all workers may be lost before it is given up
 
 
 class WorkersLost(AgentError):
@@ -164,11 +161,12 @@ class _Worker:
 
     async def run(self, items: Sequence[Any]) -> list[Any]:
         """The results for those items."""
-        return await asyncio.gather(*[self._one(item) for item in items])
 
-    async def _one(self, item: Any) -> Any:
-        async with self._places:
-            return await self._work(item)
+        async def one(item: Any) -> Any:
+            async with self._places:
+                return await self._work(item)
+
+        return await asyncio.gather(*map(one, items))
 
 
 def _on(ray: Any, node: str, kind: type) -> Any:

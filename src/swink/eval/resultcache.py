@@ -1,7 +1,6 @@
-"""The result cache: results of earlier runs, by the content of case, prompt, tools, model and code.
+"""The result cache: results of earlier runs that came to their end, passed or not; one file for each.
 
-One file for each result. Only attempts that came to their end are kept, passed or not: what failed with an
-error, timed out or was cancelled is tried again.
+They are found by the content of case, prompt, tools, model and code.
 """
 
 import hashlib
@@ -25,31 +24,22 @@ from swink.tools import Tool
 log = logging.getLogger("swink.eval")
 
 
-class ResultCache:
-    """A directory with a file for each result, named by the digest of what led to it."""
+def find_result(directory: Path, key: str) -> CaseResult | None:
+    """The result of that key; one that cannot be read is none."""
+    try:
+        return decode((directory / key[:2] / f"{key}.json").read_bytes(), CaseResult)
+    except (OSError, msgspec.DecodeError):
+        return None
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
 
-    def find(self, key: str) -> CaseResult | None:
-        """The result of that key; one that cannot be read is none."""
-        try:
-            return decode(self._path(key).read_bytes(), CaseResult)
-        except (OSError, msgspec.DecodeError):
-            return None
-
-    def keep(self, result: CaseResult) -> None:
-        """Keep a result, if its attempt came to its end; a directory that cannot be written to is logged."""
-        if not is_kept(result):
-            return
-        path = self._path(result.key)
-        try:
+def keep_result(directory: Path, result: CaseResult) -> None:
+    """Keep a result, if its attempt came to its end; a directory that cannot be written to is logged."""
+    path = directory / result.key[:2] / f"{result.key}.json"
+    try:
+        if is_kept(result):
             write_whole(path, encode(result), durable=False, make_parents=True)
-        except OSError as error:
-            log.warning("the result cache cannot be written to: %s", error)
-
-    def _path(self, key: str) -> Path:
-        return self.directory / key[:2] / f"{key}.json"
+    except OSError as error:
+        log.warning("the result cache cannot be written to: %s", error)
 
 
 def is_kept(result: CaseResult) -> bool:

@@ -3,8 +3,7 @@
     {"prev": hash of the line before, "seq": 0, "time": …, "case_id": "oslo", …, "hash": …}
 
 A line that a crash cut short is dropped when the run is resumed. Of two lines about the same attempt the
-later one counts: an attempt that failed for its provider is made again by a resumed run. Beside it, run.json
-says what the run is about.
+later one counts. Beside it, run.json says what the run is about.
 """
 
 import hashlib
@@ -132,11 +131,8 @@ class ResultFile:
         link = f'{{"prev":"{self.head.hash}","seq":{self.head.records},"time":{time.time()!r},'.encode()
         line, head = sealed(self.head, link + encode(result)[1:], self._key)
         write_all(self._file, line)
-        entry = ResultLine(
-            result.case_id, result.repeat, result.passed, result.error_source, result.error, result.cost,
-            result.started, result.duration, self._end, len(line),
-        )  # fmt: skip
-        self.entries[result.case_id, result.repeat] = entry
+        entry = msgspec.convert(result, ResultLine, from_attributes=True)
+        self.entries[result.case_id, result.repeat] = replace(entry, offset=self._end, length=len(line))
         self._end += len(line)
         self.head = replace(head, size=self._end)
 

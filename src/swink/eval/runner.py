@@ -58,18 +58,16 @@ async def evaluate(
 ) -> EvalRun:
     """Try every case `repeat` times with agents of the factory, and score what they did.
 
-    `output` is a directory: each result is written there as it comes, and `resume` makes only the attempts
-    that are missing. `budget` (dollars) ends the whole run, `timeout` (seconds) each attempt that has none of
-    its own, `rate_limit` bounds the requests a minute to each provider. `retry` is for attempts that failed
-    for their provider. `cache` is a directory of results of the same case, agent and code. With a `key` the
-    chain of results cannot be written anew by who does not have it. `name`, `agent` and `arguments` are noted
-    in run.json.
+    Each result is written to the directory `output` as it comes; `resume` makes only the attempts that are
+    missing. `budget` (dollars) ends the whole run, `timeout` (seconds) each attempt that has none of its own;
+    `rate_limit` is requests a minute to each provider. `retry` is for attempts that their provider failed.
+    `cache` is a directory of results of the same case, agent and code. Only who has the `key` can write the
+    chain of results anew. `name`, `agent` and `arguments` are noted in run.json.
     """
     listed = _checked(cases)
     if factory is None and not isinstance(cases, Suite):
-        raise InvalidInput(
-            "there is no factory: pass a function from a Case to an Agent, or a Suite of cases"
-        )
+        advice = "pass a function from a Case to an Agent, or a Suite of cases"
+        raise InvalidInput(f"there is no factory: {advice}")
     suite = cases if isinstance(cases, Suite) else Suite(name="", cases=listed)
     chosen = None if model is None else str(model)
     _check_numbers(engine, repeat, concurrency, budget=budget, timeout=timeout, rate_limit=rate_limit)
@@ -79,7 +77,7 @@ async def evaluate(
     run_budget = RunBudget(budget) if budget is not None else None
     plan = Plan(
         factory=factory or suite_factory(suite, chosen),
-        scorers=_scorers(scorers or ()),
+        scorers=tuple([_scorer(item) for item in scorers or ()]),
         judges=judges or suite.judges,
         model=model,
         timeout=timeout,
@@ -224,12 +222,11 @@ def _manifest(
     )
 
 
-def _scorers(given: Sequence[Any]) -> tuple[Any, ...]:
-    """The scorers for every case, each refused now if it is none."""
-    for name in given:
-        if isinstance(name, str) and (problem := problem_of(name)) is not None:
-            raise InvalidInput(f"scorers: {problem}")
-    return tuple([item if isinstance(item, str) else as_scorer(item) for item in given])
+def _scorer(given: Any) -> Any:
+    """A scorer for every case, refused now if it is none."""
+    if isinstance(given, str) and (problem := problem_of(given)) is not None:
+        raise InvalidInput(f"scorers: {problem}")
+    return given if isinstance(given, str) else as_scorer(given)
 
 
 def _open(

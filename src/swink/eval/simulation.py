@@ -82,7 +82,11 @@ class Simulation:
         `run` sends one message and waits for the agent's answer; without one, `agent.run` does.
         """
         send = run or self._agent.run
-        player = None if self._case.simulated_user is None else self._player(self._case.simulated_user)
+        player: _Player | None = None
+        if (user := self._case.simulated_user) is not None:
+            persona = f"\nWho you are: {user.persona}\n" if user.persona else ""
+            prompt = _USER.format(goal=user.goal, persona=persona, stop=STOP)
+            player = _Player(user, self._stand_in(user.model, prompt), self)
         waiting = list(self._case.user_messages)
         heard = GREETING
         while True:
@@ -102,11 +106,6 @@ class Simulation:
                 return "agent"
             heard = result.text or "(The assistant said nothing.)"
 
-    def _player(self, user: SimulatedUser) -> "_Player":
-        persona = f"\nWho you are: {user.persona}\n" if user.persona else ""
-        prompt = _USER.format(goal=user.goal, persona=persona, stop=STOP)
-        return _Player(user, self._stand_in(user.model, prompt), self)
-
     def _add_tools(self) -> None:
         simulated = [self._tool(tool) for tool in self._case.simulated_tools]
         simulated += domain_tools(self._case)
@@ -123,20 +122,17 @@ class Simulation:
             parameters = own[0].parameters_schema
         if own and not description:
             description = own[0].description
-        answer = _Script(simulated.replies) if simulated.replies else self._maker(simulated.model)
-        if isinstance(answer, _Maker):
+        answer: _Script | _Maker = _Script(simulated.replies)
+        if not simulated.replies:
+            # One maker for all tools of a model, so that what it makes up agrees.
+            new = _Maker(partial(self._stand_in, simulated.model), self)
+            answer = self._makers.setdefault(simulated.model or "", new)
             answer.tools[simulated.name] = simulated
 
         async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> Any:
             return await answer(simulated.name, arguments)
 
         return Tool.raw(simulated.name, description or simulated.name, parameters, execute)
-
-    def _maker(self, model: str | None) -> "_Maker":
-        """What makes up results with this model: one for all of its tools, so that they agree."""
-        if (key := model or "") not in self._makers:
-            self._makers[key] = _Maker(partial(self._stand_in, model), self)
-        return self._makers[key]
 
     def _stand_in(self, model: str | None, prompt: str) -> Agent:
         """An agent that asks a model as the evaluated one does, with nothing else of it."""
@@ -209,8 +205,11 @@ class _Maker:
     async def __call__(self, name: str, arguments: dict[str, Any]) -> str:
         async with self._turn:
             if self._agent is None:
-                about = "\n\n".join(_about(tool) for tool in self.tools.values())
-                self._agent = self._make(_TOOL.format(tools=about))
+                about: list[str] = []
+                for tool in self.tools.values():
+                    told = f"{tool.name}: {tool.description}\nArguments: {encode(tool.parameters).decode()}"
+                    about.append(f"{told}\n{tool.instructions}".strip())
+                self._agent = self._make(_TOOL.format(tools="\n\n".join(about)))
             call = encode({"tool": name, "arguments": arguments}).decode()
             result = await self._agent.run(call)
             self._simulation.charge(result)
@@ -219,8 +218,3 @@ class _Maker:
             except AgentError as error:
                 self._simulation.failure = error
                 raise ToolError(f"the model that stands in for {name} failed: {error}") from error
-
-
-def _about(tool: SimulatedTool) -> str:
-    schema = encode(tool.parameters).decode()
-    return f"{tool.name}: {tool.description}\nArguments: {schema}\n{tool.instructions}".strip()

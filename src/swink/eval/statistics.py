@@ -20,8 +20,7 @@ Interval = tuple[float, float]
 
 _SEED = 20
 _RESAMPLES = 2_000
-_BOOTSTRAPPED = 300
-"""Up to so many values; of more the mean is as good as normal."""
+_BOOTSTRAPPED = 300  # up to so many values; of more the mean is as good as normal
 _ENUMERATED = 24
 _FLIPPED = 2_000
 _FLIPS = 9_999
@@ -85,8 +84,8 @@ def bootstrap(values: Sequence[float], statistic: Callable[[Sequence[float]], fl
     if not values:
         raise InvalidInput("there is nothing to draw from")
     random, size = Random(_SEED), len(values)
-    figure = _quick_mean if statistic is mean else statistic
-    drawn = sorted(figure(random.choices(values, k=size)) for _ in range(_RESAMPLES))
+    samples = (random.choices(values, k=size) for _ in range(_RESAMPLES))
+    drawn = sorted(sum(sample) / size if statistic is mean else statistic(sample) for sample in samples)
     tail = (1 - CONFIDENCE) / 2
     return percentile(drawn, tail), percentile(drawn, 1 - tail)
 
@@ -197,10 +196,6 @@ def _quantile(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence is between 0 and 1, such as 0.95, not {confidence}")
     return _NORMAL.inv_cdf((1 + confidence) / 2)
-
-
-def _quick_mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

@@ -35,8 +35,9 @@ def summarise(
     states = [state_of(tried) for tried in cases.values()]
     rates = [pass_rate_of(tried) for tried in cases.values()]
     ks = _ks(min(map(len, cases.values()), default=0))
-    at_k = {k: [pass_at_k(*_tally(tried), k) for tried in cases.values()] for k in ks}
-    hat_k = {k: [pass_hat_k(*_tally(tried), k) for tried in cases.values()] for k in ks}
+    tallies = [(len(tried), sum(attempt.passed for attempt in tried)) for tried in cases.values()]
+    at_k = {k: [pass_at_k(*tally, k) for tally in tallies] for k in ks}
+    hat_k = {k: [pass_hat_k(*tally, k) for tally in tallies] for k in ks}
     costs = [cost_of(attempt) for attempt in attempts]
     usage = Usage()
     for attempt in attempts:
@@ -99,10 +100,6 @@ def missing(cases: Attempts, manifest: Manifest) -> int:
     """How many attempts that the run set out to make have no result."""
     asked = dict.fromkeys(manifest.case_ids, max(1, manifest.repeat))
     return sum(max(0, wanted - len(cases.get(case, ()))) for case, wanted in asked.items())
-
-
-def _tally(attempts: Sequence[CaseResult]) -> tuple[int, int]:
-    return len(attempts), sum(attempt.passed for attempt in attempts)
 
 
 def _ks(attempts: int) -> list[int]:

@@ -76,7 +76,9 @@ def gate(
         checks.append(_duration(run.duration, max_duration))
     if comparison is not None:
         checks.append(_regressions(comparison, max_regressions or 0, significant))
-    notes = _notes(comparison) if comparison else ()
+    notes = () if comparison is None else comparison.notes
+    if comparison is not None and (gone := comparison.only_before):
+        notes = (f"{len(gone)} cases of the baseline are not in this run: {_first(gone)}", *notes)
     return GateResult(checks=tuple(checks), summary=summary, comparison=comparison, notes=notes)
 
 
@@ -141,12 +143,6 @@ def _regressions(comparison: Comparison, most: int, significant: bool) -> GateCh
         why += f"; {change.cases} cases {shown}"
     # Where a provider failed every case there is nothing to test, and flips stay flips.
     return GateCheck("regressions", flipped <= most or (not fell and change.cases > 0), why)
-
-
-def _notes(comparison: Comparison) -> tuple[str, ...]:
-    gone = len(comparison.only_before)
-    left_out = [f"{gone} cases of the baseline are not in this run: {_first(comparison.only_before)}"]
-    return (*(left_out if gone else ()), *comparison.notes)
 
 
 def _first(cases: Sequence[str]) -> str:

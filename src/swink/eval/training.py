@@ -1,11 +1,10 @@
 """Training data: the conversations of attempts that passed, as lines of JSON without secrets.
 
 openai      {"messages": [system, user, assistant with tool_calls, tool, …], "tools": […]}
-sharegpt    {"conversations": [{"from": …, "value": …}], "system": …, "tools": …}, from a human, gpt,
-            a function_call or an observation
+sharegpt    {"conversations": [{"from": …, "value": …}], "system": …, "tools": …}
 
-A conversation is written whole or not at all: one that a format cannot hold is skipped and named, with the
-reason. Thinking is left out: it is the provider's own. The same conversation is written once.
+A conversation is written once, whole or not at all: one that a format cannot hold is skipped and named.
+Thinking is left out: it is the provider's own.
 """
 
 import hashlib
@@ -20,18 +19,10 @@ from msgspec.structs import replace
 from swink.errors import AgentError
 from swink.eval.result import CaseResult
 from swink.eval.resultfile import open_results
-from swink.messages import (
-    AssistantMessage,
-    CustomMessage,
-    Extension,
-    LlmMessage,
-    Media,
-    ModelSpec,
-    Thinking,
-    ToolCall,
-    ToolResultMessage,
-)
+from swink.messages.blocks import Extension, Media, Thinking, ToolCall
 from swink.messages.checks import check_word
+from swink.messages.message import AssistantMessage, CustomMessage, LlmMessage, ToolResultMessage
+from swink.messages.modelspec import ModelSpec
 from swink.messages.redact import redact_text, redact_texts, redact_value
 from swink.providers.chat.conversation import ChatConversation
 from swink.providers.chat.dialect import ChatDialect
@@ -170,26 +161,21 @@ def _turns(messages: Sequence[LlmMessage]) -> list[dict[str, str]]:
             observed.append(message)
             continue
         if observed:
-            put("observation", _observation(observed))
+            texts = [redact_text(result.text) for result in observed]
+            named = [result.tool_name for result in observed]
+            told = [{"name": name, "content": text} for name, text in zip(named, texts, strict=True)]
+            put("observation", texts[0] if len(texts) == 1 else _text(told))
             observed = []
         if isinstance(message, AssistantMessage):
             if message.text:
                 put("gpt", redact_text(message.text))
-            made = [
-                {"name": call.name, "arguments": redact_value(call.arguments)} for call in message.tool_calls
-            ]
+            calls = message.tool_calls
+            made = [{"name": call.name, "arguments": redact_value(call.arguments)} for call in calls]
             if made:
                 put("function_call", _text(made[0] if len(made) == 1 else made))
         else:
             put("human", redact_text(message.text))
     return turns
-
-
-def _observation(results: Sequence[ToolResultMessage]) -> str:
-    texts = [redact_text(result.text) for result in results]
-    if len(results) == 1:
-        return texts[0]
-    return _text([{"name": one.tool_name, "content": text} for one, text in zip(results, texts, strict=True)])
 
 
 def _text(data: Any) -> str:

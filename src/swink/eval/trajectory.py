@@ -82,8 +82,7 @@ class Trajectory(Struct, frozen=True, kw_only=True):
 class Collector(Policy):
     """A subscriber that keeps what a trajectory consists of, over all runs of one attempt.
 
-    As a policy of those runs it also learns what events do not tell: the figures of sub-agents and of
-    failed requests, the system prompt and the tools as they were sent, and how a run ended.
+    As a policy of those runs it also learns what events do not tell: figures of sub-agents, prompt and tools.
 
     >>> collector = Collector()
     >>> agent.subscribe(collector)
@@ -138,9 +137,11 @@ class Collector(Policy):
     def tools(self) -> tuple[dict[str, Any], ...]:
         """What the model was told about the tools that it was offered."""
         offered = () if self._ctx is None else self._ctx.tools
-        names = ("name", "description", "parameters")
-        told = [(tool.name, tool.description, tool.parameters_schema) for tool in offered]
-        return tuple([dict(zip(names, about, strict=True)) for about in told])
+        told = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
+            for tool in offered
+        ]
+        return tuple(told)
 
     def trajectory(
         self, state: Mapping[str, Any] | None = None, files: Mapping[str, str | None] | None = None
@@ -177,12 +178,8 @@ class Collector(Policy):
             ran = running.arguments is not None
             arguments = call.arguments if running.arguments is None else running.arguments
             duration = max(0.0, (running.ended or now) - running.started) if ran else 0.0
-            self._calls.append(
-                TakenCall(
-                    call.id, call.name, arguments, result, running.is_error, ran, turn.turn,
-                    running.started, duration,
-                )
-            )  # fmt: skip
+            taken = TakenCall(call.id, call.name, arguments, result, running.is_error, ran, turn.turn)
+            self._calls.append(replace(taken, started=running.started, duration=duration))
         self._turns.append(replace(turn, ended=now))
         self._turn = None
         self._running.clear()

@@ -1,8 +1,7 @@
 """Verification: whether the results of a run are those that were written.
 
-results.jsonl is a hash chain over every line, and so over every turn, usage, response and stop reason. Its
-head, which summary.json keeps together with a digest of run.json, shows lines that were cut off at the end.
-If all the files are changed so that they agree, only a key that the run was written with shows it.
+results.jsonl is a hash chain over every line. Its head, which summary.json keeps with a digest of run.json,
+shows lines cut off at the end. If all files are changed so that they agree, only the run's key shows it.
 """
 
 import hmac
@@ -27,8 +26,7 @@ from swink.eval.summary import summarise
 from swink.policies import chain
 from swink.policies.chain import Head
 
-_NOT_COMPUTED = frozenset({"name", "duration", "head", "complete"})
-"""What a summary knows from elsewhere."""
+_NOT_COMPUTED = frozenset({"name", "duration", "head", "complete"})  # what a summary knows from elsewhere
 _ROUNDING = 1e-9
 
 
@@ -51,6 +49,7 @@ def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResul
     directory = Path(directory)
     results, _ = load_results(directory)
     problems, notes = list(results.problems), list[str]()
+    unsure = f"nobody can tell whether lines at the end of {RESULTS} are missing"
     summary: RunSummary | None = None
     manifest: Manifest | None = None
     try:
@@ -60,15 +59,14 @@ def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResul
         problems.append(str(error))
     else:
         if summary is None:
-            notes.append(
-                f"without {SUMMARY} nobody can tell whether lines at the end of {RESULTS} are missing"
-            )
+            notes.append(f"without {SUMMARY} {unsure}")
     head = summary.head if summary else None
     checked = chain.verify(directory / RESULTS, key=key, head=_head(head))
     problems += [f"{RESULTS}: {problem}" for problem in checked.problems]
     if summary and head is None:
-        unsure = f"{SUMMARY} has no head: nobody can tell whether lines at the end of {RESULTS} are missing"
-        (notes if key is None else problems).append(unsure)  # with a key it had one
+        (notes if key is None else problems).append(
+            f"{SUMMARY} has no head: {unsure}"
+        )  # with a key it had one
     if head is not None:
         problems += _sealed(directory, head, key)
     if summary and not problems:
@@ -105,11 +103,9 @@ def _sealed(directory: Path, head: dict[str, Any], key: str | bytes | None) -> l
 def _figures(written: RunSummary, computed: RunSummary) -> list[str]:
     """Where summary.json does not say what the results come to."""
     ours, theirs = msgspec.to_builtins(computed), msgspec.to_builtins(written)
-    return [
-        f"{SUMMARY}: {name} is not what the results come to"
-        for name in ours
-        if name not in _NOT_COMPUTED and not _agree(ours[name], theirs[name])
-    ]
+    checked = [name for name in ours if name not in _NOT_COMPUTED]
+    wrong = [name for name in checked if not _agree(ours[name], theirs[name])]
+    return [f"{SUMMARY}: {name} is not what the results come to" for name in wrong]
 
 
 def _agree(one: Any, other: Any) -> bool:
@@ -117,9 +113,7 @@ def _agree(one: Any, other: Any) -> bool:
     match one, other:
         case (dict(), dict()):
             ones, others = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
-            return ones.keys() == others.keys() and all(
-                map(_agree, ones.values(), [others[key] for key in ones])
-            )
+            return ones.keys() == others.keys() and all(_agree(ones[key], others[key]) for key in ones)
         case (list() | tuple(), list() | tuple()):
             items, rest = cast("list[Any]", one), cast("list[Any]", other)
             return len(items) == len(rest) and all(map(_agree, items, rest))

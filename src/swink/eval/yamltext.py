@@ -21,9 +21,8 @@ def read_yaml(text: str) -> Lined:
     try:
         import yaml
     except ImportError:
-        raise ImportError(
-            f"case files in YAML need PyYAML; install it with: {install_command('eval')} (JSON needs nothing)"
-        ) from None
+        advice = f"install it with: {install_command('eval')} (JSON needs nothing)"
+        raise ImportError(f"case files in YAML need PyYAML; {advice}") from None
     untyped = cast(Any, yaml)
     loader = getattr(untyped, "CSafeLoader", untyped.SafeLoader)
     reader = _YamlEvents()

@@ -13,27 +13,18 @@ from typing import Any, cast
 
 from swink.eval.case import Case, CaseBudget, Evaluator, SimulatedTool
 from swink.eval.importers.callcheck import PYTHON, tool_name, wrong_calls
-from swink.eval.importers.literals import JAVA, JAVASCRIPT
+from swink.eval.importers.literals import JAVA, JAVASCRIPT, types_by_name
 from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows, row_of
 from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 from swink.messages.jsondata import encode
 
-_KINDS = (
-    "simple simple_python simple_java simple_javascript java javascript multiple parallel parallel_multiple"
-)
-_SINGLE_TURN = {
-    f"{source}{kind}" for source in ("", "live_") for kind in (*_KINDS.split(), "irrelevance", "relevance")
-}
-_SCHEMA_NAMES = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    list: "array",
-    dict: "object",
-}
+_KINDS = "simple simple_python simple_java simple_javascript java javascript multiple parallel"
+_OTHER_KINDS = ("parallel_multiple", "irrelevance", "relevance")
+_SINGLE_TURN = {f"{source}{kind}" for source in ("", "live_") for kind in (*_KINDS.split(), *_OTHER_KINDS)}
+_NAMED = types_by_name("string", "integer", "number", "boolean", "array", "object")
+_SCHEMA_NAMES = {kind: name for name, kind in _NAMED.items()}
 _SCHEMA_TYPES = {**JAVA, **PYTHON}
 _LANGUAGES = {"python": "Python 3", "java": "Java 8", "javascript": "JavaScript"}
 _DONE = "The call was taken."

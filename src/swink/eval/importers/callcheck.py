@@ -1,8 +1,7 @@
 """Checks of calls: whether a function call is one of the answers that BFCL allows, as BFCL decides it.
 
-An allowed answer names, for each parameter, a list of values that will do; "" among them means that the
-parameter may be left out. Types must be exact, but whole numbers do for `float`. Texts are compared without
-case, spaces and the signs , . / - _ * ^, and both kinds of quotes are the same.
+An allowed answer lists, for each parameter, the values that will do; "" means that it may be left out. Types
+must be exact, but whole numbers do for `float`. Case, spaces, kinds of quotes and , . / - _ * ^ are ignored.
 """
 
 import re
@@ -12,14 +11,7 @@ from typing import Any, cast
 from swink.eval.importers.literals import JAVA, JAVASCRIPT, read_java, read_javascript, types_by_name
 
 PYTHON = types_by_name(
-    {
-        str: "string String any Any",
-        int: "integer",
-        float: "number float",
-        bool: "boolean bool",
-        list: "list array tuple",
-        dict: "object dict",
-    }
+    "string String any Any", "integer", "number float", "boolean bool", "list array tuple", "object dict"
 )
 """What a type of Python is here, as BFCL names them."""
 _TYPES = {"python": PYTHON, "java": JAVA, "javascript": JAVASCRIPT}
@@ -142,9 +134,9 @@ def _same_object(value: Any, answer: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(answer, dict):
         return False
     given, wanted = cast("dict[str, Any]", value), cast("dict[str, list[Any]]", answer)
-    return all(
-        key in wanted and _plain(item) in [_plain(one) for one in wanted[key]] for key, item in given.items()
-    ) and all(key in given or "" in values for key, values in wanted.items())
+    plain = {key: [_plain(one) for one in values] for key, values in wanted.items()}
+    is_allowed = all(_plain(item) in plain.get(key, ()) for key, item in given.items())
+    return is_allowed and all(key in given or "" in values for key, values in wanted.items())
 
 
 def _plain(value: Any) -> Any:

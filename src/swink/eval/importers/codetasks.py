@@ -64,7 +64,9 @@ async def humaneval(
     if not code.strip():
         return Score(0.0, "there is no code in the response")
     defined = re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(entry)}\b", code, re.MULTILINE)
-    written = f"{_preamble(prompt, entry)}\n{code}" if defined else f"{prompt}{code}"
+    # What the prompt says before the function itself: imports, helpers.
+    before = re.split(rf"^(?:async\s+)?def\s+{re.escape(entry)}\b", prompt, maxsplit=1, flags=re.MULTILINE)
+    written = f"{before[0]}\n{code}" if defined else f"{prompt}{code}"
     program = f"{written}\n\n{told['test']}\n\ncheck({entry})\n"
     done = await run_python(program, timeout=timeout, sandbox=sandbox)
     return Score(float(done.passed), done.why)
@@ -114,11 +116,6 @@ def _case(name: str, row: BenchmarkRow, prompt: str, told: dict[str, Any]) -> Ca
         tags=(name,),
         place=row.place,
     )
-
-
-def _preamble(prompt: str, entry: str) -> str:
-    """What the prompt says before the function itself: imports, helpers."""
-    return re.split(rf"^(?:async\s+)?def\s+{re.escape(entry)}\b", prompt, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def called_function(tests: list[str]) -> str | None:

@@ -57,14 +57,12 @@ def gsm8k(case: Case, trajectory: Trajectory, *, match: Literal["flexible", "str
 
 def _marked(text: str) -> Decimal | None:
     """The last number that stands right behind ####, or behind #### and a dollar sign."""
-    numbers = map(_leading_number, reversed(text.split("####")[1:]))
-    return next((number for number in numbers if number is not None), None)
-
-
-def _leading_number(text: str) -> Decimal | None:
-    start = text.lstrip("#").lstrip().removeprefix("$")
-    digits = takewhile(lambda sign: sign.isdecimal() or sign in ".,", start.removeprefix("-"))
-    return _number("-" * start.startswith("-") + "".join(digits))
+    for part in reversed(text.split("####")[1:]):
+        start = part.lstrip("#").lstrip().removeprefix("$")
+        digits = takewhile(lambda sign: sign.isdecimal() or sign in ".,", start.removeprefix("-"))
+        if (number := _number("-" * start.startswith("-") + "".join(digits))) is not None:
+            return number
+    return None
 
 
 def _number(text: str) -> Decimal | None:

@@ -192,6 +192,7 @@ def _tokens(text: str) -> Sequence[str]:
     return found
 
 
+_NTH_PARAGRAPH = ("num_paragraphs", "nth_paragraph", "first_word")
 INSTRUCTIONS: dict[str, tuple[Check, tuple[str, ...]]] = {
     "keywords:existence": (_keywords, ("keywords",)),
     "keywords:frequency": (_frequency, ("keyword", "relation", "frequency")),
@@ -201,10 +202,7 @@ INSTRUCTIONS: dict[str, tuple[Check, tuple[str, ...]]] = {
     "length_constraints:number_sentences": (_sentences, ("relation", "num_sentences")),
     "length_constraints:number_paragraphs": (_paragraphs, ("num_paragraphs",)),
     "length_constraints:number_words": (_words, ("relation", "num_words")),
-    "length_constraints:nth_paragraph_first_word": (
-        _first_word,
-        ("num_paragraphs", "nth_paragraph", "first_word"),
-    ),
+    "length_constraints:nth_paragraph_first_word": (_first_word, _NTH_PARAGRAPH),
     "detectable_content:number_placeholders": (_placeholders, ("num_placeholders",)),
     "detectable_content:postscript": (_postscript, ("postscript_marker",)),
     "detectable_format:number_bullet_lists": (_bullets, ("num_bullets",)),

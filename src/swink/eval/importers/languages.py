@@ -64,9 +64,9 @@ def language_of(text: str) -> str | None:
     if script not in _WORDS:
         return script
     words = Counter(re.findall(r"[^\W\d_]+(?:[\u0900-\u097f]+)?", text.lower()))
-    scores = {
-        name: sum(words[word] for word in set(common.split()))
-        + sum(text.lower().count(letter) for letter in _LETTERS.get(name, ""))
-        for name, common in _WORDS[script].items()
-    }
-    return max(scores, key=lambda name: scores[name])
+
+    def score(name: str) -> int:
+        letters = sum(text.lower().count(letter) for letter in _LETTERS.get(name, ""))
+        return letters + sum(words[word] for word in set(_WORDS[script][name].split()))
+
+    return max(_WORDS[script], key=score)

@@ -1,8 +1,7 @@
 """Literals: values that BFCL has models write as Java or JavaScript source, read no better than BFCL does.
 
 A comma always separates items, also inside quotes; the first closing bracket closes; the value of an entry
-and a list in a list stand on one line. What cannot be read as its type stays a text, and then fits no
-expected value of another type.
+and a list in a list stand on one line. What cannot be read as its type stays a text.
 """
 
 import re
@@ -21,25 +20,18 @@ _JAVA_NUMBERS = {
 _SCRIPT_NUMBERS = {"integer": (_WHOLE, ""), "Bigint": (_WHOLE, "n"), "float": (_FIXED, "")}
 
 
-def types_by_name(names: Mapping[type, str]) -> dict[str, type]:
-    """A table of types by the names, written with spaces between them, that a language has for each."""
-    return {name: kind for kind, known in names.items() for name in known.split()}
+def types_by_name(*names: str) -> dict[str, type]:
+    """A table of types by the names that a language has for each: of str, int, float, bool, list and dict."""
+    kinds = zip((str, int, float, bool, list, dict), names, strict=True)
+    return {name: kind for kind, known in kinds for name in known.split()}
 
 
+_JAVA_LISTS, _JAVA_MAPS = "ArrayList Array Stack Queue", "HashMap Hashtable"
 JAVA = types_by_name(
-    {
-        str: "String char any",
-        int: "integer long short byte",
-        float: "double float",
-        bool: "boolean",
-        list: "ArrayList Array Stack Queue",
-        dict: "HashMap Hashtable",
-    }
+    "String char any", "integer long short byte", "double float", "boolean", _JAVA_LISTS, _JAVA_MAPS
 )
 """What a type of Java is here."""
-JAVASCRIPT = types_by_name(
-    {str: "String any", int: "integer Bigint", float: "float", bool: "Boolean", list: "array", dict: "dict"}
-)
+JAVASCRIPT = types_by_name("String any", "integer Bigint", "float", "Boolean", "array", "dict")
 """What a type of JavaScript is here."""
 
 

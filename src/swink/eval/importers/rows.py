@@ -65,7 +65,9 @@ def read_rows(path: Path) -> Iterator[BenchmarkRow | BadRows]:
             continue
         place = SourceLine(str(path), line)
         try:
-            yield BenchmarkRow(_object(decode(row)), place)
+            if not isinstance(item := decode(row), dict):
+                raise ValueError(f"it is {type(item).__name__}")
+            yield BenchmarkRow(cast("dict[str, Any]", item), place)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             yield BadRows(f"{place}: is no JSON object: {error}")
 
@@ -90,10 +92,8 @@ def row_of(case: Case, format: str, *names: str) -> dict[str, Any]:
     """What a scorer needs of the row that a case was made of, from the case's metadata."""
     told: Any = case.metadata.get(format)
     if not isinstance(told, dict) or not all(name in told for name in names):
-        raise ValueError(
-            f"the case's metadata has no {format!r} with {', '.join(names)}; "
-            f"import it with import_cases({format!r}, …)"
-        )
+        lack = f"the case's metadata has no {format!r} with {', '.join(names)}"
+        raise ValueError(f"{lack}; import it with import_cases({format!r}, …)")
     return cast("dict[str, Any]", told)
 
 
@@ -107,9 +107,3 @@ def _listed(path: Path, text: str) -> Iterator[BenchmarkRow | BadRows]:
             yield BenchmarkRow(cast("dict[str, Any]", item), SourceLine(str(path), 1))
         else:
             yield BadRows(f"{path}: item {number} of the list is no object")
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"it is {type(value).__name__}")
-    return cast("dict[str, Any]", value)

@@ -9,15 +9,12 @@ from swink.events.transcript.blockkinds import counted
 from swink.messages.jsondata import clean
 from swink.system.oneline import shorten, strip_controls, width_of
 
-_MOST = 40
-"""Cases that a table lists; of more, only those that have not passed."""
-_MOST_LINES = 12
-"""Of one reason why a case has not passed."""
+_MOST = 40  # cases that a table lists; of more, only those that have not passed
+_MOST_LINES = 12  # of one reason why a case has not passed
 _MARKS = {"passed": "✓", "failed": "✗", "error": "!"}
 _CODES = {"passed": "32", "failed": "31", "error": "33", "dim": "2", "bold": "1"}
 
-_Paint = Callable[[str, str], str]
-"""A text in a style."""
+_Paint = Callable[[str, str], str]  # a text in a style
 
 
 def console_table(

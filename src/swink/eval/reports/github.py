@@ -7,8 +7,7 @@ from pathlib import Path
 from swink.eval.reports.outcomes import CaseOutcome, outcomes_of
 from swink.eval.result import CaseResult
 
-_MOST = 10
-"""GitHub shows that many errors of a step."""
+_MOST = 10  # GitHub shows that many errors of a step
 _LONGEST = 4_000
 
 
@@ -32,18 +31,13 @@ def _annotation(outcome: CaseOutcome, root: Path) -> str:
         title += f" ({outcome.passed} of {len(outcome.attempts)} attempts passed)"
     properties = {"title": title}
     if (place := outcome.place) is not None:
-        properties = {"file": _relative(place.path, root), "line": str(place.line), **properties}
-    told = ",".join(
-        f"{name}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for name, value in properties.items()
-    )
+        # As GitHub wants it: from the root of the repository, with slashes.
+        path, base = Path(place.path).absolute(), root.absolute()
+        file = path.relative_to(base).as_posix() if path.is_relative_to(base) else place.path
+        properties = {"file": file, "line": str(place.line), **properties}
+    escaped = {name: _data(value).replace(":", "%3A") for name, value in properties.items()}
+    told = ",".join(f"{name}={value.replace(',', '%2C')}" for name, value in escaped.items())
     return f"::error {told}::{_data(chr(10).join(outcome.whys)[:_LONGEST])}"
-
-
-def _relative(path: str, root: Path) -> str:
-    """As GitHub wants it: from the root of the repository, with slashes."""
-    absolute = Path(path).absolute()
-    base = root.absolute()
-    return absolute.relative_to(base).as_posix() if absolute.is_relative_to(base) else path
 
 
 def _data(text: str) -> str:

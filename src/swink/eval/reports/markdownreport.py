@@ -13,10 +13,8 @@ from swink.messages.redact import redact_text
 from swink.system.shorten import clip_end
 
 _MOST_BAD = 100
-_MOST = 500
-"""Cases in the table."""
-_LONGEST = 2_000
-"""Characters of the reasons for one case."""
+_MOST = 500  # cases in the table
+_LONGEST = 2_000  # characters of the reasons for one case
 _MARKUP = re.compile(r"[\\`*_\[\]|~@]")
 _MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️"}
 

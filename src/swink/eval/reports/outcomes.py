@@ -16,8 +16,7 @@ from swink.messages.modelspec import format_dollars
 from swink.messages.redact import redact_text
 
 P = ParamSpec("P")
-_LONGEST = 2_000
-"""Characters of a reason."""
+_LONGEST = 2_000  # characters of a reason
 
 
 class CaseOutcome(Struct, frozen=True, dict=True):

@@ -43,11 +43,11 @@ def plots_of(
             [score for attempt in old if (score := score_of(attempt)) is not None],
         )
         yield "Score distribution", f"attempts by mean of their metrics{outlined}", plot
-    priced = [
-        Point(outcome.id, outcome.cost, outcome.score, outcome.state, _told(outcome))
-        for outcome in outcomes
-        if outcome.cost is not None and outcome.score is not None
-    ]
+    priced: list[Point] = []
+    for outcome in outcomes:
+        if outcome.cost is not None and outcome.score is not None:
+            told = f"{outcome.id}: score {outcome.score:.2f}, {dollars(outcome.cost)}"
+            priced.append(Point(outcome.id, outcome.cost, outcome.score, outcome.state, told))
     if any(point.x for point in priced):
         most = max(point.x for point in priced)
         low = floor_of([point.y for point in priced])
@@ -79,10 +79,6 @@ def _by_tag(outcomes: Sequence[CaseOutcome]) -> dict[str, list[float]]:
         for tag in outcome.tags:
             by_tag.setdefault(tag, []).append(outcome.pass_rate)
     return by_tag
-
-
-def _told(outcome: CaseOutcome) -> str:
-    return f"{outcome.id}: score {outcome.score or 0:.2f}, {dollars(outcome.cost)}"
 
 
 def _latency(attempts: Sequence[CaseResult], old: Sequence[CaseResult], times: Sequence[float]) -> str:

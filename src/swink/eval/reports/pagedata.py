@@ -1,8 +1,5 @@
-"""Data of the page: a short row for every case, and chunks of details, unpacked when a case is opened.
-
-The rows are read when the page opens, so they hold only what the table shows, sorts and filters by. Details
-(metrics, errors, conversations) are compressed JSON, some hundred kilobytes in a chunk.
-"""
+"""Data of the page: a row for every case with what the table shows, and chunks of details in compressed JSON
+(metrics, errors, conversations), unpacked when a case is opened."""
 
 import zlib
 from base64 import b64encode
@@ -24,14 +21,10 @@ from swink.messages.redact import redact_text
 STATES = ("passed", "failed", "error")
 MOST_CASES = 20_000
 """In the page; of more, those that have not passed come first."""
-_ROOM = 40_000_000
-"""Characters of all conversations together."""
-_MOST_ROOM = 60_000
-"""Characters of one conversation."""
-_CHUNK = 400_000
-"""Bytes of details that are compressed together."""
-_LONGEST = 2_000
-"""Characters of an explanation."""
+_ROOM = 40_000_000  # characters of all conversations together
+_MOST_ROOM = 60_000  # characters of one conversation
+_CHUNK = 400_000  # bytes of details that are compressed together
+_LONGEST = 2_000  # characters of an explanation
 
 
 class PageData(Struct, frozen=True):
@@ -134,23 +127,20 @@ def _attempt(attempt: CaseResult, room: int) -> dict[str, Any]:
         "tokens": [usage.input + usage.cache_read + usage.cache_write, usage.output],
         "model": attempt.model,
         "cached": attempt.cached,
-        "metrics": [
-            [m.name, _short(m.value), m.threshold, m.passed, _text(m.why), _text(m.error), _verdicts(m)]
-            for m in attempt.metrics
-        ],
+        "metrics": [_metric(metric) for metric in attempt.metrics],
         "talk": conversation(attempt, room),
     }
 
 
-def _verdicts(metric: Metric) -> list[list[Any]]:
-    return [[verdict.judge, _short(verdict.value), _text(verdict.why)] for verdict in metric.verdicts]
+def _metric(metric: Metric) -> list[Any]:
+    said = [[verdict.judge, _short(verdict.value), _text(verdict.why)] for verdict in metric.verdicts]
+    told = _text(metric.why), _text(metric.error)
+    return [metric.name, _short(metric.value), metric.threshold, metric.passed, *told, said]
 
 
 def _text(text: str | None) -> str:
-    if not text:
-        return ""
-    clear = redact_text(text[: 2 * _LONGEST])
-    rest = len(text) - _LONGEST
+    clear = redact_text((text or "")[: 2 * _LONGEST])
+    rest = len(text or "") - _LONGEST
     return clear if rest <= 0 else f"{clear[:_LONGEST]}… {rest:,} more characters in results.jsonl"
 
 

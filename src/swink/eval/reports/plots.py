@@ -1,7 +1,4 @@
-"""Plots: figures of a run as SVG that stands in the page; colours come from its style sheet.
-
-All are drawn 480 units wide, which is about their width on a screen, so that their text keeps its size.
-"""
+"""Plots: figures of a run as SVG, about as wide as on a screen; colours come from the page's style sheet."""
 
 import html
 from collections.abc import Callable, Sequence

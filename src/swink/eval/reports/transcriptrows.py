@@ -31,8 +31,7 @@ from swink.messages.redact import redact_text, redact_value
 
 Row = list[Any]
 
-_LONGEST = 8_000
-"""Characters of one text, however much room there is."""
+_LONGEST = 8_000  # characters of one text, however much room there is
 _SHORTEST = 240
 """Characters of one text that are worth showing; with less room for each, rows in the middle are left out."""
 _WHOLE = "the whole text is in results.jsonl"

@@ -99,12 +99,10 @@ def _rows(name: str, labelled: Sequence[tuple[Metric, bool]]) -> Iterable[Calibr
     yield _calibration(name, None, whole, errors, threshold)
     judges = dict.fromkeys(verdict.judge for metric, _ in usable for verdict in metric.verdicts)
     for judge in judges if len(judges) > 1 else ():
-        rated = [
-            (verdict.value, verdict.value >= metric.threshold, passed)
-            for metric, passed in usable
-            for verdict in metric.verdicts
-            if verdict.judge == judge
-        ]
+        rated: list[tuple[float, bool, bool]] = []
+        for metric, passed in usable:
+            own = [verdict.value for verdict in metric.verdicts if verdict.judge == judge]
+            rated += [(value, value >= metric.threshold, passed) for value in own]
         yield _calibration(name, judge, rated, errors, threshold)
 
 
@@ -174,15 +172,11 @@ def panel_agreement(results: Sequence[CaseResult], metric: str) -> Agreement | N
 
     Only attempts with the full number of judges count.
     """
-    rated = [
-        [verdict.value >= found.threshold for verdict in found.verdicts]
-        for result in results
-        for found in result.metrics
-        if found.name == metric and len(found.verdicts) > 1
-    ]
-    if not rated:
+    found = [found for result in results for found in result.metrics if found.name == metric]
+    rated = [[verdict.value >= one.threshold for verdict in one.verdicts] for one in found]
+    judges = max(map(len, rated), default=0)
+    if judges < 2:
         return None
-    judges = max(map(len, rated))
     rated = [row for row in rated if len(row) == judges]
     observed, expected = _fleiss(rated)
     return Agreement(judges, len(rated), observed, _beyond_chance(observed, expected))

@@ -114,9 +114,8 @@ async def run_python(
 ) -> CodeRun:
     """Run a program in an empty directory, with `files` beside it; it may write there and nowhere else.
 
-    A program that ends before its last line, such as one that exits, has not passed, and cannot say that it
-    has, unless it goes as far as to search the memory of its process. Raises `SandboxUnavailable` where there
-    is no sandbox; `sandbox="none"` runs it with your own rights.
+    A program that ends before its last line has not passed, and cannot say that it has, unless it searches
+    the memory of its process. Raises `SandboxUnavailable`; `sandbox="none"` runs it with your own rights.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= 3_600:
         raise InvalidInput(f"timeout is {timeout!r}; pass seconds, at most 3600")

@@ -5,16 +5,9 @@ from collections.abc import Iterator
 
 from swink.eval.case import Case
 from swink.eval.trajectory import Trajectory
-from swink.messages import (
-    AssistantMessage,
-    CustomMessage,
-    Message,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResultMessage,
-)
+from swink.messages.blocks import Text, Thinking, ToolCall
 from swink.messages.jsondata import encode
+from swink.messages.message import AssistantMessage, CustomMessage, Message, ToolResultMessage
 from swink.messages.redact import redact_text
 from swink.system.shorten import clip_middle
 

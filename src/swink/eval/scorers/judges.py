@@ -124,7 +124,8 @@ class Panel:
             if isinstance(failure, BaseException):
                 raise failure
         value = AGGREGATORS[aggregator]([verdict.value for verdict in verdicts], self.threshold)
-        return Score(value, _explain(verdicts))
+        told = [f"{verdict.judge} ({verdict.value:g}): {verdict.why}" for verdict in verdicts]
+        return Score(value, verdicts[0].why if len(verdicts) == 1 else "\n".join(told))
 
     async def _verdict(self, judge: JudgeModel, rubric: str, scale: Scale, evidence: str) -> JudgeVerdict:
         model, stream_fn = judge if isinstance(judge, tuple) else (judge, self._ask)
@@ -142,21 +143,11 @@ class Panel:
         return JudgeVerdict(str(spec), verdict.value, verdict.reasoning)
 
 
-def _median(values: Sequence[float], threshold: float) -> float:
-    """The lower one of an even number: it passes only if more than half of them do."""
-    return sorted(values)[(len(values) - 1) // 2]
-
-
 AGGREGATORS: Mapping[str, Callable[[Sequence[float], float], float]] = {
-    "majority": _median,
+    # The lower median of an even number: it passes only if more than half of them do.
+    "majority": lambda values, threshold: sorted(values)[(len(values) - 1) // 2],
     "mean": lambda values, threshold: sum(values) / len(values),
     "min": lambda values, threshold: min(values),
     "all": lambda values, threshold: float(all(value >= threshold for value in values)),
 }
 """How the values of several judges become one, by name; `all` also gets the threshold."""
-
-
-def _explain(verdicts: Sequence[JudgeVerdict]) -> str:
-    if len(verdicts) == 1:
-        return verdicts[0].why
-    return "\n".join(f"{verdict.judge} ({verdict.value:g}): {verdict.why}" for verdict in verdicts)

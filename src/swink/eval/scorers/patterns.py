@@ -24,8 +24,7 @@ class PatternTooSlow(AgentError):
 async def search(pattern: str, text: str) -> bool:
     """Whether the pattern is found in the text.
 
-    Python's `re` holds the interpreter while it matches: a pattern that might take forever is matched in a
-    process, which can be killed.
+    One that might take forever is matched in a process, which can be killed: `re` holds the interpreter.
     """
     compiled = compile_pattern(pattern)
     if not _may_explode(pattern, len(text)):

@@ -178,10 +178,7 @@ def scorers_kept() -> Generator[None]:
 
 
 def _keywords_of(function: Any) -> dict[str, bool]:
-    """The keywords that a scorer takes besides case and trajectory, and whether it needs them.
-
-    "**" stands for any.
-    """
+    """The keywords that a scorer takes besides case and trajectory, and whether it needs them; "**": any."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a function of a C module, without a signature

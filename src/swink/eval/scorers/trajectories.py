@@ -138,19 +138,18 @@ def _explain(mode: str, missing: Sequence[ExpectedCall], surplus: int, calls: Se
     if not missing and not surplus:
         is_none = mode == "exact" and not calls
         return "no calls were made, as expected" if is_none else "all expected calls were made"
-    lacks = [f"missing: {', '.join(map(_show_expected, missing))}"] if missing else []
+    lacked = ", ".join(_show(call.tool_name, call.arguments) for call in missing)
+    lacks = [f"missing: {lacked}"] if missing else []
     lacks += [f"{surplus} more than expected"] if surplus else []
-    made = ", ".join(map(_show_call, calls[:20])) or "none"
+    shown = [
+        f"{_show(call.name, call.arguments)}{'' if call.ran else ' [did not run]'}" for call in calls[:20]
+    ]
     more = f" and {len(calls) - 20} more" if len(calls) > 20 else ""
-    return f"{'; '.join(lacks)} ({mode}); made: {made}{more}"
+    return f"{'; '.join(lacks)} ({mode}); made: {', '.join(shown) or 'none'}{more}"
 
 
-def _show_expected(call: ExpectedCall) -> str:
-    return call.tool_name if call.arguments is None else f"{call.tool_name}({_as_key(call.arguments)})"
-
-
-def _show_call(call: TakenCall) -> str:
-    return f"{call.name}({_as_key(call.arguments)}){'' if call.ran else ' [did not run]'}"
+def _show(name: str, arguments: dict[str, Any] | None) -> str:
+    return name if arguments is None else f"{name}({_as_key(arguments)})"
 
 
 def _as_key(arguments: Any) -> str:

@@ -70,11 +70,9 @@ def _compare(one: Any, other: Any, *, exactly: bool) -> bool:
     match one, other:
         case (Mapping(), Mapping()):
             wanted, given = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
-            if exactly and len(wanted) != len(given):
+            if (exactly and len(wanted) != len(given)) or not wanted.keys() <= given.keys():
                 return False
-            return all(
-                key in given and _compare(item, given[key], exactly=exactly) for key, item in wanted.items()
-            )
+            return all(_compare(item, given[key], exactly=exactly) for key, item in wanted.items())
         case (list() | tuple(), list() | tuple()):
             items, others = cast("Sequence[Any]", one), cast("Sequence[Any]", other)
             same = zip(items, others, strict=False)
