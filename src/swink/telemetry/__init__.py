@@ -8,9 +8,8 @@ Message content is left out unless it is asked for. No span is held across a `yi
 with what it stands for, however that ends.
 """
 
-from swink.telemetry.otel import instrument as instrument
-from swink.telemetry.otel import uninstrument as uninstrument
-from swink.telemetry.recorder import span as span
-from swink.telemetry.tracefile import tracing as tracing
+from swink.telemetry.otel import instrument, uninstrument
+from swink.telemetry.recorder import span
+from swink.telemetry.tracefile import tracing
 
 __all__ = ["instrument", "span", "tracing", "uninstrument"]

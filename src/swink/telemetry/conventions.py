@@ -18,17 +18,9 @@ AGENT = "gen_ai.agent.name"
 CONVERSATION = "gen_ai.conversation.id"
 PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
-FINISH_REASONS = "gen_ai.response.finish_reasons"
-FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
 TOOL = "gen_ai.tool.name"
-TOOL_TYPE = "gen_ai.tool.type"
-CALL_ID = "gen_ai.tool.call.id"
-TOOL_DESCRIPTION = "gen_ai.tool.description"
 ERROR = "error.type"
 STOP_REASON = "swink.stop_reason"
-COST = "swink.cost"
-TURN = "swink.turn"
-MCP_METHOD = "mcp.method.name"
 EVALUATION = "gen_ai.evaluation.result"
 
 TOKENS = "gen_ai.client.token.usage"
@@ -41,17 +33,14 @@ MCP_DURATION = "mcp.client.operation.duration"
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _LONG = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
+_MCP_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 METRICS: Mapping[str, tuple[str, str, tuple[float, ...]]] = {
     TOKENS: ("{token}", "Number of input and output tokens used.", tuple(4.0**power for power in range(14))),
     REQUEST_DURATION: ("s", "GenAI operation duration.", _SECONDS),
     FIRST_CHUNK_DURATION: ("s", "Time to receive the first chunk.", _SECONDS),
     RUN_DURATION: ("s", "Duration of a single agent invocation.", _LONG),
     CALL_DURATION: ("s", "Duration of a single tool execution.", _SECONDS),
-    MCP_DURATION: (
-        "s",
-        "Duration of an MCP request as observed by the client.",
-        (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),
-    ),
+    MCP_DURATION: ("s", "Duration of an MCP request as observed by the client.", _MCP_SECONDS),
 }
 """Histograms by name: unit, description and the boundaries of their buckets."""
 
@@ -104,7 +93,7 @@ def usage_attributes(usage: Usage, cost: Cost | None) -> Attributes:
     attributes = {name: count for name, count in attributes.items() if count}
     attributes |= {"gen_ai.usage.input_tokens": input_tokens(usage)}
     attributes |= {"gen_ai.usage.output_tokens": usage.output}
-    return attributes if cost is None else attributes | {COST: cost.total}
+    return attributes if cost is None else attributes | {"swink.cost": cost.total}
 
 
 def input_tokens(usage: Usage) -> int:
@@ -119,7 +108,7 @@ def finish_reason(stop_reason: StopReason) -> str:
 
 def remote_attributes(tool: str, url: str | None) -> Attributes:
     """What a call of an MCP server's tool adds to the span of the tool."""
-    attributes: Attributes = {MCP_METHOD: "tools/call", "swink.mcp.tool": tool}
+    attributes: Attributes = {"mcp.method.name": "tools/call", "swink.mcp.tool": tool}
     if url is None:
         return {**attributes, "network.transport": "pipe"}
     parts = urlsplit(url)

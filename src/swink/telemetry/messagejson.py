@@ -5,18 +5,9 @@ from typing import Any
 
 import msgspec
 
-from swink.messages import (
-    AssistantMessage,
-    CustomMessage,
-    Media,
-    Message,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    ToolResultMessage,
-)
+from swink.messages.blocks import Media, Text, Thinking, ToolCall
 from swink.messages.codec import plain
+from swink.messages.message import AssistantMessage, CustomMessage, Message, ToolResult, ToolResultMessage
 from swink.messages.redact import redact_text, redact_value
 from swink.stream import LlmContext
 from swink.telemetry.conventions import Attributes, finish_reason

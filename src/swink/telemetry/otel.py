@@ -78,27 +78,21 @@ class OtelExporter:
             self._histograms[name] = made
 
     def is_idle(self) -> bool:
-        """Whether no SDK is set up, nor a trace of the application's to be passed on.
-
-        An application may set the SDK up after it called `instrument`.
-        """
+        """Whether no SDK is set up (it may be after `instrument`), nor a trace that is to be passed on."""
         if not self._is_set_up:
             tracers, meters = self._providers
-            self._is_set_up = not (
-                _does_nothing(tracers or self._trace.get_tracer_provider())
-                and _does_nothing(meters or self._metrics.get_meter_provider())
-            )
+            tracers = tracers or self._trace.get_tracer_provider()
+            meters = meters or self._metrics.get_meter_provider()
+            self._is_set_up = not (_does_nothing(tracers) and _does_nothing(meters))
         return not self._is_set_up and self._trace.get_current_span() is self._invalid
 
     def begin_span(self, name: str, kind: Kind, attributes: Attributes, parent: Any) -> "OtelSpan | None":
-        """Begin a span below the one that is current for OpenTelemetry, which may be the application's.
-
-        Inside a request to others there is no baggage that an instrumented HTTP client could pass on.
-        """
+        """Begin a span below the one that is current for OpenTelemetry, which may be the application's."""
         around = self._context.get_current()
         span = self._tracer.start_span(name, around, self._kinds[kind], attributes)
         if span is self._invalid:
             return None  # no SDK is set up
+        # Inside a request to others there is no baggage that an instrumented HTTP client could pass on.
         inner = self._baggage.clear(around) if kind == "client" else around
         return OtelSpan(self, span, around, self._trace.set_span_in_context(span, inner))
 

@@ -10,17 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.errors import AgentError, message_of
-from swink.messages import (
-    AssistantMessage,
-    Cost,
-    Message,
-    ModelSpec,
-    StopReason,
-    ToolCall,
-    ToolResult,
-    TurnEndReason,
-    Usage,
-)
+from swink.messages.blocks import ToolCall
+from swink.messages.message import AssistantMessage, Message, StopReason, ToolResult, TurnEndReason
+from swink.messages.modelspec import Cost, ModelSpec, Usage
 from swink.messages.redact import redact_text, sent_keys
 from swink.stream import Assembly, Done, LlmContext, StreamOptions, observer
 from swink.telemetry import conventions, messagejson, recorder
@@ -100,7 +92,7 @@ class TurnSpan(Span):
     __slots__ = ()
 
     def __init__(self, number: int) -> None:
-        Span.__init__(self, "turn", "internal", {conventions.TURN: number})
+        Span.__init__(self, "turn", "internal", {"swink.turn": number})
         self.enter()
 
     def end(self, reason: TurnEndReason) -> None:
@@ -137,9 +129,9 @@ class RequestSpan(Span):
         if self.wants_more:
             known: Attributes = {conventions.STOP_REASON: ending, **failed}
             if stop is not None:
-                known[conventions.FINISH_REASONS] = (conventions.finish_reason(stop),)
+                known["gen_ai.response.finish_reasons"] = (conventions.finish_reason(stop),)
             if first is not None:
-                known[conventions.FIRST_CHUNK] = first
+                known["gen_ai.response.time_to_first_chunk"] = first
             self.note(known | conventions.usage_attributes(usage, cost))
             if self.wants_content:
                 reply = assembly.message(model, ending, usage=usage)
@@ -163,13 +155,9 @@ class CallSpan(Span):
         self._arguments = arguments
         self.remote: Attributes = {}
         """What is known of the MCP server that runs it."""
-        self._labels: Attributes = {conventions.TOOL: call.name, conventions.TOOL_TYPE: "function"}
-        attributes = {
-            conventions.OPERATION: "execute_tool",
-            **self._labels,
-            conventions.CALL_ID: call.id,
-            conventions.TOOL_DESCRIPTION: description,
-        }
+        self._labels: Attributes = {conventions.TOOL: call.name, "gen_ai.tool.type": "function"}
+        attributes = {conventions.OPERATION: "execute_tool", **self._labels}
+        attributes |= {"gen_ai.tool.call.id": call.id, "gen_ai.tool.description": description}
         Span.__init__(self, f"execute_tool {call.name}", "internal", attributes)
         if self.agent is not None:
             self._labels[conventions.AGENT] = self.agent

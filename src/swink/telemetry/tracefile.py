@@ -1,8 +1,7 @@
 """A trace file: spans in Chrome's trace event format, which Perfetto and chrome://tracing open.
 
 A span is drawn in the lane of the one around it; what runs concurrently gets a lane of its own, since spans
-of one lane must nest. The file is an array that is written as spans end: one that was cut off by a kill
-still opens.
+of one lane must nest. The array is written as spans end: one that was cut off still opens.
 """
 
 import logging
