@@ -1,7 +1,7 @@
 """An agent as a tool of another: it works on a task of its own and gives back its answer.
 
-What it spends is charged to the caller as it happens, its events are the call's updates, it ends when the
-caller ends, and the caller's budget binds it. Each call gets an agent of its own, so calls share nothing.
+What it spends is charged to the caller, its events are the call's updates, it ends when the caller ends, and
+the caller's budget binds it. Each call gets an agent of its own, so calls share nothing.
 """
 
 from collections.abc import Callable

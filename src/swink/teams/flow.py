@@ -1,7 +1,6 @@
 """Flow: several agents in some order, sharing the `Agent` interface: `run`, `run_sync`, `stream`, `abort`.
 
-A run of it is a task that goes through its members. Aborting it aborts the members at work, so that every
-agent ends its own run in its own way; none starts after that.
+Aborting a run aborts the members at work, so that each ends its own run in its own way; none starts then.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

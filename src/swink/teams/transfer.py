@@ -2,8 +2,7 @@
 
     support ── transfer_to_agent("billing") ──▶ billing ── … ──▶ the answer
 
-Each agent keeps its own prompt, model and tools; what passes on is the conversation. The route of one run
-goes to no agent twice, unless that is allowed, and has at most five handoffs.
+Each agent keeps its own prompt, model and tools; what passes on is the conversation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,15 +46,10 @@ def transfer_tool(
             route.pending = target
         return Transfer(target, f"Handed over to {target}." + (f" {message}" if message else ""))
 
-    schema = {
-        "type": "object",
-        "properties": {
-            "agent": {"type": "string", "enum": list(known), "description": "Who takes over."},
-            "message": {"type": "string", "description": "What the other agent should know."},
-        },
-        "required": ["agent"],
-        "additionalProperties": False,
-    }
+    agent = {"type": "string", "enum": list(known), "description": "Who takes over."}
+    message = {"type": "string", "description": "What the other agent should know."}
+    schema: dict[str, Any] = {"type": "object", "properties": {"agent": agent, "message": message}}
+    schema |= {"required": ["agent"], "additionalProperties": False}
     return Tool.raw(name, f"{description} Agents:{listed}", schema, execute)
 
 
