@@ -12,9 +12,8 @@ class ChaosModel:
     """Wraps a stream function and disturbs it at chosen points.
 
     `disturb(request, event)` gets the number of the request and of the event in it, both from 0, and returns
-    None (leave it), seconds (a delay before the event), "disconnect" (the stream just ends), "malformed"
-    (a protocol violation), "error" (a retryable error), "cancel" (the running task is cancelled), or an
-    exception to raise.
+    None (leave it), seconds (a delay before the event), "disconnect" (the stream just ends), "malformed",
+    "error" (a retryable one), "cancel" (the running task is cancelled), or an exception to raise.
     """
 
     def __init__(

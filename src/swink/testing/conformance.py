@@ -3,9 +3,8 @@
     broken = MyStreamFn(base_url="http://127.0.0.1:9")
     await check_stream_fn(MyStreamFn(base_url=…), model="mine:model-1", failing=broken)
 
-It asks the function for a text (`TEXT_PROMPT`), for a tool call (`TOOL_PROMPT`) and to continue another
-provider's conversation; it asks several times concurrently, cancels it at many points, closes a stream early,
-and checks how `failing` fails. Behind the function is the provider, or a server that answers those prompts.
+Behind the function is the provider, or a server that answers `TEXT_PROMPT`, `TOOL_PROMPT` and a conversation
+that another provider left.
 """
 
 import asyncio
@@ -246,11 +245,9 @@ def _watched_tasks() -> Generator[None, None, None]:
     previous = loop.get_task_factory()
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **keywords: Any) -> Any:
-        task: Any = (
-            asyncio.Task(work, loop=loop, **keywords)
-            if previous is None
-            else previous(loop, work, **keywords)
-        )
+        task: Any = None if previous is None else previous(loop, work, **keywords)
+        if previous is None:
+            task = asyncio.Task(work, loop=loop, **keywords)
         if (started := _started.get()) is not None:
             started.add(task)
         return task

@@ -4,15 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from swink.messages import (
-    AssistantMessage,
-    LlmMessage,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResultMessage,
-    UserMessage,
-)
+from swink.messages.blocks import Text, Thinking, ToolCall
+from swink.messages.message import AssistantMessage, LlmMessage, ToolResultMessage, UserMessage
 
 TEXT_PROMPT = "Say hello."
 TOOL_PROMPT = "What is the weather in Oslo? Use the tool."
@@ -26,15 +19,9 @@ class ToolOnOffer(Struct, frozen=True):
     parameters_schema: dict[str, Any]
 
 
-TOOL = ToolOnOffer(
-    "weather",
-    "Current weather.",
-    {
-        "type": "object",
-        "properties": {"city": {"type": "string", "description": "Name of the city."}},
-        "required": ["city"],
-    },
-)
+_CITY = {"type": "string", "description": "Name of the city."}
+_PARAMETERS = {"type": "object", "properties": {"city": _CITY}, "required": ["city"]}
+TOOL = ToolOnOffer("weather", "Current weather.", _PARAMETERS)
 """The tool that the function is asked to call."""
 HISTORY: tuple[LlmMessage, ...] = (
     UserMessage("What is the weather in Oslo and in Bergen?"),

@@ -8,19 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from swink.errors import InvalidInput
-from swink.messages import (
-    Audio,
-    Document,
-    Extension,
-    Image,
-    ModelSpec,
-    StopReason,
-    Text,
-    Thinking,
-    ToolCall,
-    Usage,
-)
+from swink.messages.blocks import Audio, Document, Extension, Image, Text, Thinking, ToolCall
 from swink.messages.checks import check_list
+from swink.messages.message import StopReason
+from swink.messages.modelspec import ModelSpec, Usage
 from swink.stream import (
     AssistantMessageEvent,
     BlockWriter,
@@ -122,10 +113,8 @@ def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent
             case PromptProgress() | Pause() | BaseException():
                 yield piece
             case _:
-                raise InvalidInput(
-                    "a script holds str, content blocks, Pause, stream events or exceptions, "
-                    f"not {type(piece).__name__}"
-                )
+                known = "str, content blocks, Pause, stream events or exceptions"
+                raise InvalidInput(f"a script holds {known}, not {type(piece).__name__}")
         yield from writer.take()
     else:
         writer.done(stop_reason)

@@ -8,7 +8,7 @@ Both doors are checked. Each check makes sessions of its own, so the store may b
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from secrets import token_hex
@@ -120,13 +120,8 @@ async def _a_session_is_opened_as_it_was_saved(probe: _Probe) -> None:
     session = await probe.do("create", "A title", directory="/somewhere")
     _same("a new session's history", list(session.messages), [])
     reply = AssistantMessage([ToolCall("c", "look", {"a": [1, None]})], "test", "m", stop_reason="tool_use")
-    turn: Sequence[Message] = [
-        UserMessage("hi"),
-        reply,
-        ToolResultMessage("c", "look", "seen"),
-        CustomMessage("note", {"x": 1}),
-        AssistantMessage("", "test", "m"),
-    ]
+    turn: list[Message] = [UserMessage("hi"), reply, ToolResultMessage("c", "look", "seen")]
+    turn += [CustomMessage("note", {"x": 1}), AssistantMessage("", "test", "m")]
     await _done(session.append(turn, state={"n": 1, "list": [1, {"a": None}]}))
     again = await probe.do("open", session.id)
     _same("the history", list(again.messages), list(turn))
@@ -313,11 +308,9 @@ async def _what_was_compacted_away_stays(probe: _Probe) -> None:
 async def _search_finds_words_and_phrases(probe: _Probe) -> None:
     word = f"w{token_hex(8)}"
     session = await probe.do("create", "Rivers")
-    turn = [
-        UserMessage(f"{word.upper()}: where does the Danube end?", timestamp=100.0),
-        AssistantMessage(f"The {word} Café, at the Black Sea 漢字.", "test", "m", timestamp=200.0),
-    ]
-    await _done(session.append(turn))
+    asked = UserMessage(f"{word.upper()}: where does the Danube end?", timestamp=100.0)
+    reply = AssistantMessage(f"The {word} Café, at the Black Sea 漢字.", "test", "m", timestamp=200.0)
+    await _done(session.append([asked, reply]))
 
     async def numbers(text: str, **filters: Any) -> list[int]:
         return [hit.number for hit in await probe.do("search", text, **filters)]
