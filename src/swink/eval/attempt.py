@@ -44,9 +44,9 @@ from swink.telemetry import span
 from swink.telemetry.conventions import ERROR, EVALUATION
 from swink.telemetry.recorder import Span
 
-Factory = Callable[[Case], Agent | Awaitable[Agent]]
+Factory = Callable[[Case], Agent[Any, Any] | Awaitable[Agent[Any, Any]]]
 
-_tried: WeakSet[Agent] = WeakSet()
+_tried: WeakSet[Agent[Any, Any]] = WeakSet()
 """Agents that attempts have had: one that is given again would remember another case."""
 _SAID = ("content", "details", "error_message", "data")  # what a message may say, whatever its role
 
@@ -127,7 +127,7 @@ class _Attempt:
         self.error: str | None = None
         self.source: ErrorSource | None = None
         self.failure: AgentError | None = None
-        self.agent: Agent | None = None
+        self.agent: Agent[Any, Any] | None = None
         self.simulation: Simulation | None = None
         self.key = ""
         self.found: CaseResult | None = None
@@ -229,7 +229,7 @@ class _Attempt:
                     raise
                 self.fail("agent", describe_error(error))
 
-    async def _make(self) -> Agent | None:
+    async def _make(self) -> Agent[Any, Any] | None:
         try:
             agent: object = await resolve(self.plan.factory(self.case))
             if not isinstance(agent, Agent):
@@ -250,7 +250,7 @@ class _Attempt:
             return None
         return agent
 
-    async def _find(self, agent: Agent) -> bool:
+    async def _find(self, agent: Agent[Any, Any]) -> bool:
         """Whether the cache knows the result."""
         plan = self.plan
         if plan.cache is None:
@@ -260,7 +260,7 @@ class _Attempt:
         self.found = await in_thread(find_result, plan.cache, self.key)
         return self.found is not None
 
-    async def _ask(self, agent: Agent) -> None:
+    async def _ask(self, agent: Agent[Any, Any]) -> None:
         """Say what the case's user says, until the agent has answered or was stopped."""
         case = self.case
         attached: list[Any] = list(await read_attachments(case))

@@ -48,7 +48,7 @@ def is_kept(result: CaseResult) -> bool:
     return bool(result.key) and is_whole and all(metric.error is None for metric in result.metrics)
 
 
-def key_of(case: Case, repeat: int, agent: Agent, used: Iterable[Any]) -> str:
+def key_of(case: Case, repeat: int, agent: Agent[Any, Any], used: Iterable[Any]) -> str:
     """What an attempt is known by; `used` is what else decides on its result: factory, scorers, judges."""
     prompt, tools = agent.system_prompt, agent.tools
     code = [*used, *tools, *([] if isinstance(prompt, str) else [prompt])]

@@ -55,7 +55,7 @@ class Simulation:
     asked as the agent's own is, in conversations of their own.
     """
 
-    def __init__(self, agent: Agent, case: Case) -> None:
+    def __init__(self, agent: Agent[Any, Any], case: Case) -> None:
         self._agent = agent
         self._case = case
         self.usage = Usage()
@@ -149,7 +149,7 @@ class Simulation:
         )
 
 
-async def converse(agent: Agent, case: Case, *, run: Run | None = None) -> Simulation:
+async def converse(agent: Agent[Any, Any], case: Case, *, run: Run | None = None) -> Simulation:
     """Have the case's user talk to the agent, whose simulated tools answer; the simulation knows the rest."""
     simulation = Simulation(agent, case)
     await simulation.converse(run)
@@ -159,7 +159,7 @@ async def converse(agent: Agent, case: Case, *, run: Run | None = None) -> Simul
 class _Player:
     """A model that plays the user: what the agent says is said to it, and what it answers is the user's."""
 
-    def __init__(self, user: SimulatedUser, agent: Agent, simulation: Simulation) -> None:
+    def __init__(self, user: SimulatedUser, agent: Agent[Any, Any], simulation: Simulation) -> None:
         self.user = user
         self._agent = agent
         self._simulation = simulation
@@ -195,10 +195,10 @@ class _Script:
 class _Maker:
     """A model that makes up the results of tools; it sees one call after the other, and what it answered."""
 
-    def __init__(self, make: Callable[[str], Agent], simulation: Simulation) -> None:
+    def __init__(self, make: Callable[[str], Agent[Any, Any]], simulation: Simulation) -> None:
         self._make = make
         self._simulation = simulation
-        self._agent: Agent | None = None
+        self._agent: Agent[Any, Any] | None = None
         self._turn = asyncio.Lock()
         self.tools: dict[str, SimulatedTool] = {}
 

@@ -44,7 +44,7 @@ class Ensemble(Protocol):
         ...
 
 
-Member = Agent | Ensemble
+Member = Agent[Any, Any] | Ensemble
 
 
 def check_members(members: Mapping[str, Member]) -> None:

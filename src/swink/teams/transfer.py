@@ -95,7 +95,7 @@ class Team:
 
     def __init__(
         self,
-        agents: Mapping[str, Agent],
+        agents: Mapping[str, Agent[Any, Any]],
         *,
         start: str | None = None,
         max_transfers: int = MAX_TRANSFERS,
