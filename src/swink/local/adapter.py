@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.errors import StreamError
+from swink.local import prompt
 from swink.local.callgrammar import NO_CALL, call_grammar, output_grammar
 from swink.local.chunks import ChunkDecoder
 from swink.local.gguf import GgufHead
@@ -18,18 +19,7 @@ from swink.local.lifetime import call_in_thread
 from swink.local.llamacpp import Settings
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
-from swink.local.prompt import (
-    Answer,
-    Choice,
-    ForcedCall,
-    Native,
-    Output,
-    Wanted,
-    as_text,
-    chat_messages,
-    native_tools,
-    wanted_reply,
-)
+from swink.local.prompt import Answer, Choice, ForcedCall, Native, Output
 from swink.local.replyrequests import VARIED, ReplyRequests
 from swink.local.schemas import LengthLimits
 from swink.local.states import Listener
@@ -54,19 +44,12 @@ _ONE_TOKEN = [["{", -10.0]]
 """Unbiased, models write {" as two tokens; in the next prompt it is one token, and the cache misses."""
 
 _OPTIONS = {
-    "max_tokens": "max_tokens",
-    "max_completion_tokens": "max_tokens",
-    "n_predict": "max_tokens",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "seed": "seed",
-    "stop": "stop",
-    "tool_choice": "tool_choice",
+    **dict.fromkeys(("max_tokens", "max_completion_tokens", "n_predict"), "max_tokens"),
+    **{name: name for name in ("temperature", "top_p", "seed", "stop", "tool_choice")},
     "cache_prompt": "cache",
 }
 """Fields of a request, and the options of `StreamOptions` that set them."""
 
-_UNKNOWN = ("service_tier", "verbosity", "parallel_tool_calls", "headers")
 _DEFAULTS = StreamOptions()
 
 
@@ -116,7 +99,7 @@ class LocalStreamFn:
             named = ", ".join(type(tool).__name__ for tool in context.hosted)
             raise StreamError(f"a local model has no hosted tools, such as {named}", model=str(model))
         known = KNOWN.get(model.model_id)
-        wanted = wanted_reply(context, options, head, native=known is None or known.native_tools)
+        wanted = prompt.wanted_reply(context, options, head, native=known is None or known.native_tools)
         request = _request(model, context, options, wanted, head)
         limits = known.limits if known else LengthLimits()
         requests = ReplyRequests(local, options, options.session_id or id(self), head.end_token)
@@ -146,16 +129,13 @@ class LocalStreamFn:
 
     def _report(self, model: ModelSpec, options: StreamOptions, head: GgufHead) -> None:
         """Each option that a local model cannot honour, once and by name."""
-        ignored = {
-            name: "the model runs in this process"
-            for name in ("api_key", "http")
-            if getattr(options, name) is not None
-        }
+        given = [name for name in ("api_key", "http") if getattr(options, name) is not None]
+        ignored = dict.fromkeys(given, "the model runs in this process")
         if model.thinking_level != "off" and not head.knows_thinking:
             ignored["thinking_level"] = "the model's chat template cannot turn thinking on or off"
         if model.thinking_level in model.thinking_budgets:
             ignored["thinking_budgets"] = "a local model takes no number of tokens"
-        for name in _UNKNOWN:
+        for name in ("service_tier", "verbosity", "parallel_tool_calls", "headers"):
             if getattr(options, name) != getattr(_DEFAULTS, name):
                 ignored[name] = "a local model has no such option"
         for name in options.extra:
@@ -168,14 +148,14 @@ class LocalStreamFn:
 
 
 def _request(
-    model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: Wanted, head: GgufHead
+    model: ModelSpec, context: LlmContext, options: StreamOptions, wanted: prompt.Wanted, head: GgufHead
 ) -> dict[str, Any]:
     """The body of llama.cpp's chat completion request."""
     known = KNOWN.get(model.model_id)
     if known and not context.system_prompt and context.messages:
         context = replace(context, system_prompt=known.system_prompt)
     request: dict[str, Any] = {
-        "messages": chat_messages(context, wanted, options),
+        "messages": prompt.chat_messages(context, wanted, options),
         "max_tokens": options.max_tokens or model.max_output or MAX_TOKENS,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -197,7 +177,7 @@ def _request(
             if after_calls:
                 request["grammar"] = NO_CALL
         case Native(tools, choice):
-            request |= {"tools": native_tools(tools), "tool_choice": choice}
+            request |= {"tools": prompt.native_tools(tools), "tool_choice": choice}
     for name in ("temperature", "top_p", "seed", "stop"):
         if (value := getattr(options, name)) not in (None, ()):
             request[name] = value
@@ -207,7 +187,7 @@ def _request(
         request["chat_template_kwargs"] = {"enable_thinking": thinks}
     for said in ("messages", "tools"):
         if said in request:
-            request[said] = as_text(request[said], head.control_tokens)
+            request[said] = prompt.as_text(request[said], head.control_tokens)
     if not request["messages"]:
         raise StreamError("there is nothing to answer: the context has no text", model=str(model))
     return request | {name: value for name, value in options.extra.items() if name not in _OPTIONS}

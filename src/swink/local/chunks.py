@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from swink.local.callgrammar import CallParser
@@ -45,7 +45,7 @@ class ChunkDecoder:
         self._reason: str | None = None
         self._error: Error | None = None
         self._watched: dict[str, Repetition] = {}
-        self._read = self._cached = self._written = 0
+        self._read = self._cached = self.written = 0
         self.said = ""
         """The text so far."""
         self.arguments = ""
@@ -55,10 +55,6 @@ class ChunkDecoder:
     def usage(self) -> Usage:
         """What was spent so far, on earlier attempts too."""
         return self._writer.usage
-
-    @property
-    def written(self) -> int:
-        return self._written
 
     @property
     def name(self) -> str | None:
@@ -82,9 +78,9 @@ class ChunkDecoder:
     def go_on(self) -> None:
         """Another attempt follows, which continues the text."""
         # The next attempt reads the prompt again, and its length is the size of the context: count it once.
-        self._spent += Usage(output=self._written)
+        self._spent += Usage(output=self.written)
         self._fresh += self._read - self._cached
-        self._read = self._cached = self._written = 0
+        self._read = self._cached = self.written = 0
         self._parser = ReplyParser()
         self._watched = {"text": Repetition()}
         self._watched["text"].feed(self.said)
@@ -112,7 +108,7 @@ class ChunkDecoder:
                 self._take_text(text)
             for part in delta.get("tool_calls") or ():
                 self._add_native_call(part)
-            self._written += any(delta.get(key) for key in ("content", "reasoning_content", "tool_calls"))
+            self.written += any(delta.get(key) for key in ("content", "reasoning_content", "tool_calls"))
         return self._writer.take()
 
     def finish(self) -> list[AssistantMessageEvent]:
@@ -120,7 +116,7 @@ class ChunkDecoder:
         terminal = self._error
         if terminal is None:
             if self.stuck:
-                used = {"prompt_tokens": self._read, "completion_tokens": self._written}
+                used = {"prompt_tokens": self._read, "completion_tokens": self.written}
                 details = {"prompt_tokens_details": {"cached_tokens": self._cached}}
                 self._writer.report(self._spent + _usage_of({**used, **details}, self._fresh), Cost())
                 self._reason = "stop"
@@ -185,9 +181,8 @@ class ChunkDecoder:
         number = int(part.get("index", 0))
         function = cast("Mapping[str, Any]", part.get("function", {}))
         if number not in self._native:
-            self._native[number] = self._writer.begin_call(
-                part.get("id") or _call_id(), function.get("name") or ""
-            )
+            call_id = part.get("id") or _call_id()
+            self._native[number] = self._writer.begin_call(call_id, function.get("name") or "")
         if arguments := function.get("arguments"):
             self._watch("arguments", arguments)
             self._writer.add(self._native[number], arguments)
@@ -206,12 +201,10 @@ class ChunkDecoder:
 
 
 def _error_of(error: Mapping[str, Any], usage: Usage) -> Error:
-    message = str(error.get("message", "llama.cpp failed"))
-    if error.get("type") == "exceed_context_size_error" or "context size" in message.lower():
-        return Error(
-            f"the prompt is too long for the model: {message}", "context_window_exceeded", usage=usage
-        )
-    return Error(f"llama.cpp: {message}", "stream", usage=usage)
+    text = str(error.get("message", "llama.cpp failed"))
+    if error.get("type") == "exceed_context_size_error" or "context size" in text.lower():
+        return Error(f"the prompt is too long for the model: {text}", "context_window_exceeded", usage=usage)
+    return Error(f"llama.cpp: {text}", "stream", usage=usage)
 
 
 def _usage_of(usage: Mapping[str, Any], fresh: int = 0) -> Usage:
@@ -245,12 +238,9 @@ class FirstToken:
                 self.fresh = total - int(rest.get("cache", 0))
                 return [PromptProgress(min(done, total), total)]
             case {"choices": [{"logprobs": {"content": [{"top_logprobs": tokens}, *_]}}, *_]}:
-                likely = [math.exp(logprob) for token, logprob in _pairs(tokens) if token.startswith("{")]
+                listed = cast("list[dict[str, Any]]", tokens)
+                likely = [math.exp(one["logprob"]) for one in listed if one["token"].startswith("{")]
                 self.call_likelihood = math.log(sum(likely)) if likely else -math.inf
             case _:
                 pass
         return []
-
-
-def _pairs(tokens: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    return ((token["token"], token["logprob"]) for token in tokens)

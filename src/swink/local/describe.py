@@ -11,6 +11,7 @@ from swink.stream import ToolSpec
 
 Schema = Mapping[str, Any]
 
+_EXAMPLES: Schema = {"array": [], "integer": 1, "number": 1, "boolean": True, "null": None}
 _MOST_VALUES = 20
 """How many values of an enum are named; the grammar knows them all."""
 
@@ -74,16 +75,8 @@ def _example(schema: Schema, root: Schema, depth: int = 0) -> Any:
             required = cast("Sequence[str]", schema.get("required", ()))
             members = _properties(schema).items() if depth < 4 else ()
             return {name: _example(value, root, depth + 1) for name, value in members if name in required}
-        case "array":
-            return []
-        case "integer" | "number":
-            return 1
-        case "boolean":
-            return True
-        case "null":
-            return None
-        case _:
-            return "blue"
+        case other:
+            return _EXAMPLES.get(other, "blue")
 
 
 def _referred(schema: Schema, root: Schema) -> Schema:
@@ -113,9 +106,8 @@ def _type(schema: Schema, root: Schema, depth: int = 0) -> str:
         return _type(_referred(schema, root), root, depth + 1)
     if "enum" in schema or "const" in schema:
         values = cast("Sequence[Any]", schema.get("enum", [schema.get("const")]))
-        return "|".join(
-            [*map(compact, values[:_MOST_VALUES]), *(["…"] if len(values) > _MOST_VALUES else [])]
-        )
+        more = ["…"] if len(values) > _MOST_VALUES else []
+        return "|".join([*map(compact, values[:_MOST_VALUES]), *more])
     if options := cast("Sequence[Any]", schema.get("anyOf", schema.get("oneOf", ()))):
         return "|".join(_type(_schema(option), root, depth + 1) for option in options)
     kind = cast("str | Sequence[str]", schema.get("type", "any"))

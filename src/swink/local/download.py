@@ -15,9 +15,7 @@ from swink.messages.redact import redact_text
 from swink.system.filelock import locked
 from swink.system.programs import Command, Process
 
-_TICK = 0.1
 _LOG = "log.txt"
-
 
 Report = Callable[[Downloading], None]
 
@@ -70,7 +68,7 @@ class Download(Struct, frozen=True):
         began, shown = time.monotonic(), -1
         while True:
             try:
-                return process.wait(_TICK)
+                return process.wait(0.1)
             except subprocess.TimeoutExpired:
                 self.check()
             done = _largest(directory, growing)

@@ -70,10 +70,7 @@ class LocalEmbedder:
             try:
                 # llama.cpp refuses an empty text; a blank takes its place
                 answer = server.handle_embeddings({"input": [text or " " for text in texts]})
-            except (
-                ValueError,
-                RuntimeError,
-            ) as error:  # what xllamacpp raises when llama.cpp refuses a request
+            except (ValueError, RuntimeError) as error:  # what xllamacpp raises for a refused request
                 answer = {"error": {"message": str(error)}}
         if "error" in answer:
             message = str(answer["error"].get("message", "llama.cpp failed"))

@@ -16,11 +16,10 @@ from swink.system.aio import wake
 class _Ticket:
     """One request in line; `granted` is set under the queue's lock."""
 
-    __slots__ = ("future", "granted", "loop")
+    __slots__ = ("future", "granted")
 
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[None] = self.loop.create_future()
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.granted = False
 
 
@@ -57,7 +56,7 @@ class FairQueue:
                 ticket = self._next()
                 ticket.granted = True
                 try:
-                    ticket.loop.call_soon_threadsafe(wake, ticket.future)
+                    ticket.future.get_loop().call_soon_threadsafe(wake, ticket.future)
                 except RuntimeError:  # its event loop is closed, nobody waits there any more
                     continue
                 return

@@ -50,12 +50,8 @@ def pull_from_hub(name: HubName, download: Download) -> Path:
 def _fetch(name: HubName, directory: Path, download: Download) -> Path:
     download.report(Downloading(download.model))
     code, log = download.run(python_code(_LIST, name.repo, cwd=directory, env=_environ()), 0)
-    sizes = {
-        path: int(size)
-        for line in log.splitlines()
-        if line.startswith("FILE ")
-        for _, size, path in [line.split(" ", 2)]
-    }
+    lines = [line.split(" ", 2) for line in log.splitlines() if line.startswith("FILE ")]
+    sizes = {path: int(size) for _, size, path in lines}
     if code != 0:
         raise PullFailed(f"hf/{name.repo}: {_reason(log)}. {_again(name)}")
     chosen = choose_file(sorted(sizes), name.file)

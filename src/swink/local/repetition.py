@@ -54,7 +54,8 @@ class Repetition:
             if self._is_list_number(char):
                 continue  # shown together with what follows it
             self._compare(char)
-            if not self._repeats:
+            repeated = self._matched >= max(2 * _GRAM, self._period)
+            if not repeated and (self._fresh or not self._distances):
                 shown += self._held
                 self._held.clear()
         return "".join(shown)
@@ -64,11 +65,6 @@ class Repetition:
         held = "" if self.looping else "".join(self._held)
         self._held.clear()
         return held
-
-    @property
-    def _repeats(self) -> bool:
-        repeated = self._matched >= max(2 * _GRAM, self._period)
-        return repeated or (bool(self._distances) and not self._fresh)
 
     def _is_list_number(self, char: str) -> bool:
         """Whether the character belongs to a number at the beginning of a line."""
@@ -116,6 +112,5 @@ class Repetition:
         if len(_WORD.findall(unit)) < 3:
             is_line = "\n" in unit and not any(map(str.isdecimal, unit))
             return self._matched >= _WORDLESS or (is_line and repeats >= 40)
-        return self._matched >= _WORDY and repeats >= (
-            9 if self._period < 80 else 5 if self._period < 200 else 3
-        )
+        least = 9 if self._period < 80 else 5 if self._period < 200 else 3
+        return self._matched >= _WORDY and repeats >= least

@@ -35,8 +35,8 @@ _UNSTUCK: dict[str, Any] = {
 }
 """Sampling under which a model leaves a loop; for ordinary text it would be too wild."""
 
-_END = 8.0
-"""How much likelier the end of the reply is made then."""
+_Request = Mapping[str, Any]
+_Events = AsyncGenerator[AssistantMessageEvent, None]
 
 
 class ReplyRequests:
@@ -50,9 +50,7 @@ class ReplyRequests:
         self._raw = options.on_raw_payload
         self._key = key
 
-    async def reply(
-        self, request: Mapping[str, Any], reply: ChunkDecoder
-    ) -> AsyncGenerator[AssistantMessageEvent, None]:
+    async def reply(self, request: _Request, reply: ChunkDecoder) -> _Events:
         """The events of a reply as they arrive.
 
         Text that has become a loop in the middle of a sentence is continued once with other sampling; any
@@ -65,17 +63,12 @@ class ReplyRequests:
             async for event in self._generated(again, reply):
                 yield event
         if reply.stuck:
-            logger.warning(
-                "local:%s: the model kept repeating itself, so its %s was cut short",
-                self._model.model_id,
-                reply.stuck,
-            )
+            text = "local:%s: the model kept repeating itself, so its %s was cut short"
+            logger.warning(text, self._model.model_id, reply.stuck)
         for event in reply.finish():
             yield event
 
-    async def first_choice(
-        self, request: Mapping[str, Any], grammar: CallGrammar, threshold: float
-    ) -> AsyncGenerator[AssistantMessageEvent, None]:
+    async def first_choice(self, request: _Request, grammar: CallGrammar, threshold: float) -> _Events:
         """Words or a call, for a model that never calls by itself: it has to if it is inclined to."""
         look = FirstToken()
         async with aclosing(self._generated({**request, **FIRST_TOKEN}, look)) as arriving:
@@ -90,14 +83,13 @@ class ReplyRequests:
                 yield event
 
     async def choice(
-        self, request: Mapping[str, Any], grammar: CallGrammar, made: Sequence[tuple[str, str]]
-    ) -> AsyncGenerator[AssistantMessageEvent, None]:
+        self, request: _Request, grammar: CallGrammar, made: Sequence[tuple[str, str]]
+    ) -> _Events:
         """Words or a call, as the model begins; a call that was made before gives way to words."""
         reply = ChunkDecoder(CallParser(), or_words=True)
         held: list[AssistantMessageEvent] = []
-        async with aclosing(
-            self.reply({**request, "grammar": grammar.or_words(self._end_token)}, reply)
-        ) as arriving:
+        request_both = {**request, "grammar": grammar.or_words(self._end_token)}
+        async with aclosing(self.reply(request_both, reply)) as arriving:
             async for event in arriving:
                 if reply.is_call and (made or grammar.unsure) and not isinstance(event, PromptProgress):
                     held.append(event)
@@ -117,8 +109,8 @@ class ReplyRequests:
                 yield event
 
     async def call(
-        self, request: Mapping[str, Any], grammar: CallGrammar, spent: Usage = Usage(), fresh: int = 0
-    ) -> AsyncGenerator[AssistantMessageEvent, None]:
+        self, request: _Request, grammar: CallGrammar, spent: Usage = Usage(), fresh: int = 0
+    ) -> _Events:
         """A call; if its arguments may not fit in spite of the grammar, it is held back until it is checked.
 
         One that does not fit is generated once more, then it is an error.
@@ -140,13 +132,10 @@ class ReplyRequests:
                 return
             spent = reply.usage
             yield UsageUpdate(spent, Cost())
-        yield Error(
-            f"the model's arguments do not fit the schema of the tool: {'; '.join(violations)}",
-            "stream",
-            usage=spent,
-        )
+        text = f"the model's arguments do not fit the schema of the tool: {'; '.join(violations)}"
+        yield Error(text, "stream", usage=spent)
 
-    def _unstuck(self, request: Mapping[str, Any], reply: ChunkDecoder) -> dict[str, Any] | None:
+    def _unstuck(self, request: _Request, reply: ChunkDecoder) -> dict[str, Any] | None:
         """The request that continues what was said, and soon ends; None if nothing may follow.
 
         After a whole sentence or line nothing has to: the model has said all it had to say.
@@ -159,13 +148,11 @@ class ReplyRequests:
             messages = [*messages, {"role": "assistant", "content": reply.said}]
         again = {**request, **_UNSTUCK, "messages": messages, "max_tokens": left}
         if self._end_token is not None:
-            again["logit_bias"] = [[self._end_token, _END]]
+            again["logit_bias"] = [[self._end_token, 8.0]]  # the end of the reply becomes much likelier
         again.pop("grammar", None)  # it says how a reply begins
         return again
 
-    async def _generated(
-        self, request: Mapping[str, Any], reply: "ChunkDecoder | FirstToken"
-    ) -> AsyncGenerator[AssistantMessageEvent, None]:
+    async def _generated(self, request: _Request, reply: ChunkDecoder | FirstToken) -> _Events:
         async with aclosing(self._model.generate(request, self._key)) as chunks:
             async for chunk in chunks:
                 if self._raw is not None:

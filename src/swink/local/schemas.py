@@ -31,7 +31,6 @@ _LOOKS_AROUND = re.compile(r"\(\?(?:[=!]|<[=!])|\\[bB1-9]")
 _CLASS = re.compile(r"\[(?:\^(?:\\.|[^\]\\])+|(?:\\.|[^\]\\]){2,})\]")
 _ESCAPED_IN_JSON = re.compile(r'["\x00-\x1f]|\\[\\nrtfv0xuc]')
 """Letters of a pattern, outside its classes, with which the engine forgets what has to follow them."""
-_COUNTS = frozenset({"minItems", "maxItems"})
 _MOST_ITEMS = 10_000
 """Items that a list is held to: the engine unrolls them, which takes it minutes for millions."""
 _OPTIONS = {"whitespace_flexible": False, "coerce_one_of": True, "lenient": True}
@@ -104,11 +103,7 @@ class _Reading:
     def _limit(self, schema: dict[str, Any]) -> None:
         types = schema.get("type", ())
         types = (types,) if isinstance(types, str) else types
-        if (
-            self._limits.text
-            and "string" in types
-            and not schema.keys() & {"enum", "const", "format", "pattern"}
-        ):
+        if self._limits.text and "string" in types and not schema.keys() & _SHORT:
             schema.setdefault("maxLength", max(self._limits.text, schema.get("minLength", 0)))
         if self._limits.items and "array" in types:
             least = max(schema.get("minItems", 0), len(schema.get("prefixItems", ())))
@@ -132,7 +127,7 @@ def _is_too_much(key: str, value: Any) -> bool:
     if key == "pattern":
         letters = _CLASS.sub("", str(value))
         return bool(_LOOKS_AROUND.search(str(value)) or _ESCAPED_IN_JSON.search(letters))
-    return key in _COUNTS and isinstance(value, int | float) and value > _MOST_ITEMS
+    return key in ("minItems", "maxItems") and isinstance(value, int | float) and value > _MOST_ITEMS
 
 
 def _combines(schema: Any) -> bool:

@@ -14,8 +14,6 @@ from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
 from swink.local.weights import DEFAULT_MODEL
 
-_PROMPT = "The quick brown fox jumps over the lazy dog. " * 6
-
 
 class Measurement(Struct, frozen=True):
     """Seconds, tokens per second, and megabytes of resident memory (0 where it is unknown)."""
@@ -62,14 +60,8 @@ async def measure(
         async for chunk in chunks:
             timings = chunk.get("timings", timings)
     abort = await _measure_abort(model)
-    return Measurement(
-        thread_count(settings.threads),
-        load,
-        timings["prompt_per_second"],
-        timings["predicted_per_second"],
-        abort,
-        _resident_megabytes(),
-    )
+    speeds = timings["prompt_per_second"], timings["predicted_per_second"]
+    return Measurement(thread_count(settings.threads), load, *speeds, abort, _resident_megabytes())
 
 
 async def _measure_abort(model: LocalModel) -> float:
@@ -87,15 +79,9 @@ async def _measure_abort(model: LocalModel) -> float:
 
 
 def _request(tokens: int) -> dict[str, object]:
-    messages = [{"role": "user", "content": _PROMPT}]
-    return {
-        "messages": messages,
-        "max_tokens": tokens,
-        "stream": True,
-        "return_progress": True,
-        "ignore_eos": True,
-        "temperature": 0,
-    }
+    messages = [{"role": "user", "content": "The quick brown fox jumps over the lazy dog. " * 6}]
+    fixed = {"stream": True, "return_progress": True, "ignore_eos": True, "temperature": 0}
+    return {"messages": messages, "max_tokens": tokens, **fixed}
 
 
 def _resident_megabytes() -> float:

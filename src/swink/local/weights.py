@@ -63,12 +63,8 @@ class KnownModel(Struct, frozen=True):
 
     @property
     def pieces(self) -> tuple[Package, ...]:
-        return tuple(
-            [
-                Package(self.package.format(n=number), self.version, self.member.format(n=number))
-                for number in range(1, self.parts + 1)
-            ]
-        )
+        package, member = self.package.format, self.member.format
+        return tuple([Package(package(n=n), self.version, member(n=n)) for n in range(1, self.parts + 1)])
 
 
 KNOWN: Mapping[str, KnownModel] = {
@@ -138,10 +134,8 @@ def parse_name(model_id: str) -> KnownModel | HubName | Path:
         return known
     if model_id.startswith("hf/"):
         match model_id.split("/", 3)[1:]:
-            case [owner, repo] if owner and repo:
-                return HubName(f"{owner}/{repo}")
-            case [owner, repo, file] if owner and repo:
-                return HubName(f"{owner}/{repo}", file)
+            case [owner, repo, *file] if owner and repo:
+                return HubName(f"{owner}/{repo}", "".join(file))
             case _:
                 raise UnknownModel(
                     f"local:{model_id}: write local:hf/<owner>/<repo>, optionally followed by /<file>.gguf "
