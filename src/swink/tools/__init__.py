@@ -4,25 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from swink.messages import ToolResult
 from swink.messages.pruning import full_text
-from swink.tools.definition import (
-    FINAL_OUTPUT,
-    Tool,
-    as_tool,
-    as_tools,
-    call_off_loop,
-    is_tool_name,
-    tool,
-)
+from swink.tools.definition import FINAL_OUTPUT, Tool, as_tool, as_tools, call_off_loop, is_tool_name, tool
 from swink.tools.schema import copy_json
 from swink.tools.toolcontext import DepsT, ToolContext, WantsT
-from swink.tools.toolresult import (
-    InvalidArguments,
-    ToolError,
-    Transfer,
-    as_result,
-    cut_result,
-    failure,
-)
+from swink.tools.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 from swink.tools.toolsource import GONE, ToolSource, as_offers, offered_tools
 
 if TYPE_CHECKING:

@@ -307,17 +307,13 @@ def _from_function(
         raise InvalidTool("a tool needs a name: use a named function or @tool(name=...)")
     text, parameters = parse_docstring(_docstring(function))
     signature = Signature(function, name, parameters, ToolContext)
-    body = (
-        _process_body(function, name, signature)
-        if options.get("isolation") == "process"
-        else _body(function, name, signature)
-    )
+    make_body = _process_body if options.get("isolation") == "process" else _body
     label = options.pop("label", "") or name.replace("_", " ")
     return Tool(
         name=name,
         description=description or text or label,
         shape=signature.shape,
-        body=body,
+        body=make_body(function, name, signature),
         signature=signature,
         function=function,
         label=label,

@@ -25,9 +25,7 @@ _SPECIAL_4 = [
     )
 ]  # fmt: skip
 _PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
-_SPECIAL_6 = [
-    ipaddress.IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
-]
+_SPECIAL_6 = list(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 
 _METADATA = [
     ipaddress.ip_network(network)

@@ -5,7 +5,6 @@ Each is tried once per program: in a scratch workspace, a command writes a file 
 
 import logging
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -91,10 +90,8 @@ async def _probe(backend: Backend, network: bool) -> Verdict:
     if not seccomp.is_supported():
         return Verdict(backend, "no system call filter for this kind of processor")
     if backend == "landlock" and (abi := landlock.read_abi()) < landlock.MINIMUM_ABI:
-        return Verdict(
-            backend,
-            f"the kernel has Landlock version {abi}, version {landlock.MINIMUM_ABI} (Linux 6.12) is needed",
-        )
+        needed = f"version {landlock.MINIMUM_ABI} (Linux 6.12) is needed"
+        return Verdict(backend, f"the kernel has Landlock version {abi}, {needed}")
     if backend == "bubblewrap" and find_program("bwrap") is None:
         other = passed_over("bwrap")
         found = f"; {other} is not used, because the model can write it" if other else ""
@@ -106,61 +103,37 @@ async def _probe(backend: Backend, network: bool) -> Verdict:
     fallback = Verdict(backend, disable_userns=False)
     if await _try(fallback, network):
         return Verdict(backend, trouble)
-    log.info(
-        "bubblewrap cannot disable user namespaces here (%s); the system call filter alone does", trouble
-    )
+    text = "bubblewrap cannot disable user namespaces here (%s); the system call filter alone does"
+    log.info(text, trouble)
     return fallback
 
 
 async def _try(verdict: Verdict, network: bool) -> str:
     """Run a command that tries to write outside; empty if only that fails, otherwise what went wrong."""
-    with _Scratch() as scratch:
-        workspace = scratch.workspace
-        plain = Launch(
-            (find_shell(), "-c", _PROBE),
-            workspace,
-            build_environment(scratch.environment),
-            Limits(wall=10),
-            disks=(workspace,),
-            backend=verdict.backend,
-        )
-        root = Path(workspace)
+    with tempfile.TemporaryDirectory(prefix=f"swink-{os.getpid()}-probe-") as scratch:
+        root, private, canary = _fill_scratch(scratch)
+        environment = build_environment({"CANARY": str(canary), "INSIDE": str(root / "inside")})
+        argv, workspace = (find_shell(), "-c", _PROBE), str(root)
+        limits = Limits(wall=10)
+        plain = Launch(argv, workspace, environment, limits, disks=(workspace,), backend=verdict.backend)
         output = bytearray()
         try:
             plan = plan_sandbox(root, Survey(workspace, Readable(root, ())))
-            status = await run(confine(plain, plan, scratch.private, verdict, network=network), output.extend)
+            status = await run(confine(plain, plan, private, verdict, network=network), output.extend)
         except CannotStart as error:
             return str(error)
-        if not scratch.is_intact():
+        if canary.read_text() != "alive":
             return "it runs but does not confine"
-        if scratch.has_run():
+        if (root / "inside").exists():
             return ""
     return f"it fails with code {status.code}: {output.decode(errors='replace').strip()[-300:]}"
 
 
-class _Scratch:
-    """A scratch workspace with a file beside it that must stay as it is."""
-
-    def __init__(self) -> None:
-        self._directory = os.path.realpath(tempfile.mkdtemp(prefix=f"swink-{os.getpid()}-probe-"))
-        self._canary = Path(self._directory, "canary")
-        self._inside = Path(self._directory, "workspace", "inside")
-        self._inside.parent.mkdir()
-        self._canary.write_text("alive")
-        self.workspace = str(self._inside.parent)
-        self.environment = {"CANARY": str(self._canary), "INSIDE": str(self._inside)}
-        self.private = os.path.join(self._directory, "private")
-        os.mkdir(self.private)
-        make_private_directory(self.private)
-
-    def is_intact(self) -> bool:
-        return self._canary.read_text() == "alive"
-
-    def has_run(self) -> bool:
-        return self._inside.exists()
-
-    def __enter__(self) -> "_Scratch":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._directory)
+def _fill_scratch(scratch: str) -> tuple[Path, str, Path]:
+    """A workspace, a private directory, and beside them a file that must stay as it is."""
+    top = Path(os.path.realpath(scratch))
+    root, private, canary = top / "workspace", top / "private", top / "canary"
+    root.mkdir()
+    private.mkdir()
+    canary.write_text("alive")
+    return root, make_private_directory(str(private)), canary

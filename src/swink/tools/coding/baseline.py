@@ -29,18 +29,14 @@ class RunningCommands:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = 0
-        self._started = 0
-        self._baseline: Baseline | None = None
-
-    @property
-    def started(self) -> int:
+        self.started = 0
         """How many commands have been started so far."""
-        return self._started
+        self._baseline: Baseline | None = None
 
     def settle(self, now: Baseline, since: int) -> Baseline:
         """`now`, if no command has run since `started` was read; otherwise the last baseline."""
         with self._lock:
-            if self._baseline is None or (not self._running and self._started == since):
+            if self._baseline is None or (not self._running and self.started == since):
                 self._baseline = now
             return self._baseline
 
@@ -49,7 +45,7 @@ class RunningCommands:
         """Count one command as running inside the block."""
         with self._lock:
             self._running += 1
-            self._started += 1
+            self.started += 1
         try:
             yield
         finally:

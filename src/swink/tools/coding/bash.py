@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Awaitable
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -61,12 +62,8 @@ def bash_tools(
     shell = _Shell(workspace, sandbox, limits, keep_directory, background)
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
-    make = tool(
-        name="bash",
-        description=_describe(sandbox, _NO_BACKGROUND if background is None else _BACKGROUND),
-        requires_approval=shell.asks,
-        sequential=keep_directory,
-    )
+    about = _describe(sandbox, _NO_BACKGROUND if background is None else _BACKGROUND)
+    make = tool(name="bash", description=about, requires_approval=shell.asks, sequential=keep_directory)
 
     async def bash(
         command: str,
@@ -105,19 +102,14 @@ def bash_tools(
 
 
 def _describe(sandbox: Sandbox, rest: str) -> str:
-    about = _describe_level(sandbox)
+    about = _SANDBOXES[sandbox.level]
+    if sandbox.net is not None:
+        domains = ", ".join(sandbox.net) or "those that are approved"
+        only = f"of the network only these domains, by HTTP and HTTPS: {domains}"
+        about = _SANDBOXES["workspace"].replace("there is no network", only)
     if sandbox.level != "none" and (home := explain_home(sandbox.root)):
         about = f"{about} {home[0].upper()}{home[1:]}."
     return _DESCRIPTION.format(sandbox=about, rest=rest)
-
-
-def _describe_level(sandbox: Sandbox) -> str:
-    if sandbox.net is None:
-        return _SANDBOXES[sandbox.level]
-    domains = ", ".join(sandbox.net) or "those that are approved"
-    return _SANDBOXES["workspace"].replace(
-        "there is no network", f"of the network only these domains, by HTTP and HTTPS: {domains}"
-    )
 
 
 class _Shell:
@@ -141,12 +133,8 @@ class _Shell:
 
     def asks(self, arguments: dict[str, Any]) -> bool:
         """Whether a call needs approval: its command does more than look, or it is no valid call."""
-        match arguments:
-            case {"command": str(command)}:
-                directory = arguments.get("directory")
-            case _:
-                return True
-        if not isinstance(directory, str | None):
+        command, directory = arguments.get("command"), arguments.get("directory")
+        if not isinstance(command, str) or not isinstance(directory, str | None):
             return True
         only_looks = self._only_looks(command, directory)
         self._unasked[command, directory] += only_looks
@@ -159,9 +147,8 @@ class _Shell:
         except ToolError:
             return False
         sandbox = self._sandbox
-        context = ShellContext(
-            self._workspace, where, sandbox.environment(), sandbox.private, is_open=sandbox.level == "none"
-        )
+        is_open = sandbox.level == "none"
+        context = ShellContext(self._workspace, where, sandbox.environment(), sandbox.private, is_open)
         return os.path.basename(shell) == "bash" and context.trusts(shell) and only_looks(command, context)
 
     async def run(
@@ -176,11 +163,8 @@ class _Shell:
                 "the command was not run: what it would do has changed since it was approved; call it again"
             )
         where = self._workspace.directory(self._directory if directory is None else directory)
-        argv = (
-            [*build_shell_argv(_KEEP_DIRECTORY), "bash", command]
-            if self._keeps
-            else build_shell_argv(command)
-        )
+        argv = build_shell_argv(_KEEP_DIRECTORY if self._keeps else command)
+        argv += ["bash", command] if self._keeps else []
         wall = None if timeout is None else min(self._limits.wall, timeout)
         completed = await self._complete(command, argv, where, ctx, wall)
         if isinstance(completed, Job):
@@ -198,25 +182,14 @@ class _Shell:
     async def _complete(
         self, command: str, argv: list[str], where: str, ctx: ToolContext, wall: float | None
     ) -> Completed | Job:
+        run = partial(run_command, keep_directory=self._keeps, environment=_LOOKING)
         if self._background is None:
             limits = self._limits if wall is None else replace(self._limits, wall=wall)
-            return await run_command(
-                self._sandbox, argv, where, limits, ctx, keep_directory=self._keeps, environment=_LOOKING
-            )
+            return await run(self._sandbox, argv, where, limits, ctx)
         limits = replace(self._limits, wall=backgrounds.SECONDS)  # the call's own timeout is kept by `run`
 
         def start(job: Job) -> Awaitable[Completed]:
-            return run_command(
-                self._sandbox,
-                argv,
-                where,
-                limits,
-                ctx,
-                keep_directory=self._keeps,
-                environment=_LOOKING,
-                tap=job.take,
-                stop=job.stop,
-            )
+            return run(self._sandbox, argv, where, limits, ctx, tap=job.take, stop=job.stop)
 
         return await self._background.run(ctx.call_id, command, where, start, wall)
 

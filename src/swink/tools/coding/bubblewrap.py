@@ -27,12 +27,9 @@ FORWARDER, PROXY = "/run/swink/forward.py", "/run/swink/proxy"
 
 _FORWARD = str(Path(__file__).with_name("supervisor") / "forward.py")
 _PROXY_PORT = 3128
+_PROXIED = ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 _PROXY_VARIABLES = {
-    **{
-        name: f"http://127.0.0.1:{_PROXY_PORT}"
-        for word in ("http", "https", "all")
-        for name in (f"{word}_proxy", f"{word}_proxy".upper())
-    },
+    **dict.fromkeys(_PROXIED, f"http://127.0.0.1:{_PROXY_PORT}"),
     **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
     "NODE_USE_ENV_PROXY": "1",
 }
@@ -109,12 +106,12 @@ def build_arguments(
         *(() if network else ("--unshare-net",)),
         *(("--disable-userns",) if disable_userns else ()),
         *("--cap-drop", "ALL", "--die-with-parent", "--new-session", "--seccomp", str(SECCOMP_FD)),
-        *_system(mounts),
+        *_system(),
         # Root may write kernel settings such as core_pattern without any capability, and bubblewrap lets it.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm"),
         *("--bind", f"{private}/tmp", "/tmp", "--bind", f"{private}/tmp", "/var/tmp"),
-        *_home(mounts, private),
+        *(("--bind", f"{private}/home", mounts.home) if can_have_home(mounts) else ()),
         *_bind("--ro-bind", [path for path in mounts.readable if not _in_system(path)]),
         *_bind("--ro-bind", [mounts.root] if mounts.writable != (mounts.root,) else []),
         *_bind("--bind", mounts.writable),
@@ -133,25 +130,16 @@ def _add_mounts(options: Sequence[str], forwarder: str, proxy: str) -> list[str]
 
 def can_have_home(mounts: Mounts) -> bool:
     """Whether the command may get a home of its own at the usual place."""
-    return (
-        os.path.isdir(mounts.home)
-        and mounts.home != "/"
-        and not _in_system(mounts.home)
-        and not is_beneath(mounts.home, mounts.root)
-    )
+    home = mounts.home
+    return (os.path.isdir(home) and home != "/") and not (_in_system(home) or is_beneath(home, mounts.root))
 
 
-def _system(mounts: Mounts) -> Iterator[str]:
+def _system() -> Iterator[str]:
     for path in SYSTEM:
         if os.path.islink(path):
             yield from ("--symlink", os.readlink(path), path)
         elif os.path.exists(path):
             yield from ("--ro-bind", path, path)
-
-
-def _home(mounts: Mounts, private: str) -> Iterator[str]:
-    if can_have_home(mounts):
-        yield from ("--bind", f"{private}/home", mounts.home)
 
 
 def choose_cover(path: str, private: str) -> str:

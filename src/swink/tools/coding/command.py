@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swink.messages import Text
 from swink.system.aio import call_later
 from swink.tools import ToolContext, ToolResult
-from swink.tools.coding.process import ExitStatus, HeadAndTail, Limits, run
+from swink.tools.coding.process import ExitStatus, HeadAndTail, Limits, Reason, run
 from swink.tools.coding.sandbox import Sandbox
 
 MAX_OUTPUT = 32_000
@@ -31,14 +31,18 @@ class Completed(Struct, frozen=True):
     @property
     def ending(self) -> str:
         """How it ended, in words."""
-        return _describe(self.status, self.details["timeout"])[1:-1]
+        status = self.status
+        if status.reason is not None:
+            return _REASONS[status.reason].format(self.details["timeout"])
+        killed = f": killed by signal {status.signal}" if status.signal is not None else ""
+        return f"exit code {status.code}{killed}"
 
     def result(self, *notes: str) -> ToolResult:
         """What the model gets: the output and, in brackets, how it ended."""
         status = self.status
         text = self.output + ("" if not self.output or self.output.endswith("\n") else "\n")
         alive = [f"[{status.left} of its processes could not be ended]"] if status.left else []
-        lines = [_describe(status, self.details["timeout"]), *alive, *status.notes, *notes]
+        lines = [f"[{self.ending}]", *alive, *status.notes, *notes]
         is_error = status.code != 0 or status.reason is not None
         return ToolResult((Text(text + "\n".join(lines)),), self.details, is_error)
 
@@ -55,10 +59,7 @@ async def run_command(
     tap: Callable[[bytes], None] | None = None,
     stop: asyncio.Future[None] | None = None,
 ) -> Completed:
-    """Run a command with no input; its output goes to the context as updates, and all of it to `tap`.
-
-    Once `stop` is done, the command is ended.
-    """
+    """Run a command with no input until it ends or `stop` is done; updates and `tap` get its output."""
     launch = await sandbox.launch(argv, directory, limits=limits)
     launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
     output = HeadAndTail(MAX_OUTPUT)
@@ -123,21 +124,11 @@ class _Live:
             self._flush()
 
 
-def _describe(status: ExitStatus, timeout: float) -> str:
-    match status.reason:
-        case None if status.signal is not None:
-            return f"[exit code {status.code}: killed by signal {status.signal}]"
-        case None:
-            return f"[exit code {status.code}]"
-        case "timeout":
-            return f"[timed out after {timeout:g} s; the command and everything it started were ended]"
-        case "memory":
-            return "[ended: it used more memory than a command may]"
-        case "processes":
-            return "[ended: it started more processes than a command may have]"
-        case "disk":
-            return "[ended: it filled more of the disk than a command may]"
-        case "supervisor":
-            return "[ended: it killed or stopped the process that watches over its limits]"
-        case "killed":
-            return "[ended from outside]"
+_REASONS: Mapping[Reason, str] = {
+    "timeout": "timed out after {:g} s; the command and everything it started were ended",
+    "memory": "ended: it used more memory than a command may",
+    "processes": "ended: it started more processes than a command may have",
+    "disk": "ended: it filled more of the disk than a command may",
+    "supervisor": "ended: it killed or stopped the process that watches over its limits",
+    "killed": "ended from outside",
+}

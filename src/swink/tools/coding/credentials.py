@@ -82,12 +82,9 @@ def is_unsuspicious(name: str) -> bool:
     """Whether a name alone shows that a file outside of known places holds no credentials; a cheap test."""
     name = name.casefold()
     at = name.rfind(".")
-    return (
-        at > 0
-        and name[at + 1 :].rstrip("~") not in _ENDINGS
-        and name[0] not in "._i"
-        and ".tfstate." not in name
-    )
+    if at <= 0 or name[0] in "._i":
+        return False
+    return name[at + 1 :].rstrip("~") not in _ENDINGS and ".tfstate." not in name
 
 
 def is_known_place(directory: str) -> bool:
@@ -158,11 +155,8 @@ class Readable:
 
     def allows(self, path: str) -> bool:
         """Whether a path, relative to the root, may be read."""
-        if self._all or path in self._names:
-            return True
-        return bool(self._names) and any(
-            path[:at] in self._names for at, char in enumerate(path) if char == "/"
-        )
+        above = (path[:at] for at, char in enumerate(path) if char == "/")
+        return self._all or path in self._names or not self._names.isdisjoint(above)
 
 
 def explain_refusal(path: str) -> str:

@@ -13,10 +13,7 @@ from swink.tools.coding.viewers import VIEWERS
 
 
 class Declared(Struct, frozen=True):
-    """A command with declared options.
-
-    `is_free` if with them it changes nothing and prints no file, whatever its operands are.
-    """
+    """A command with declared options; `is_free` if, with any operands, it changes and prints no file."""
 
     words: tuple[str, ...]
     options: OptionTable

@@ -1,7 +1,7 @@
 """Names of hosts: how they are written, and which of them a list allows."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -37,9 +37,6 @@ class Domains:
     def allows(self, host: str, port: int) -> bool:
         """Whether some entry allows a canonical name and a port."""
         return any(entry.allows(host, port) for entry in self._entries)
-
-    def __iter__(self) -> Iterator[Domain]:
-        return iter(self._entries)
 
 
 def canonicalize(host: str) -> str | None:

@@ -19,18 +19,13 @@ from swink.tools import ToolError
 SHOWN = 5
 _CLOSE = 0.6
 _SEARCHED = 20_000
+_OLD = "The text to replace, exactly as it is in the file, with enough lines around it to be unique."
 
 
 class Edit(Struct, frozen=True, forbid_unknown_fields=True):
     """Replace some text."""
 
-    old: Annotated[
-        str,
-        Meta(
-            description="The text to replace, exactly as it is in the file, "
-            "with enough lines around it to be unique."
-        ),
-    ]
+    old: Annotated[str, Meta(description=_OLD)]
     new: Annotated[str, Meta(description="The text to put in its place.")]
     replace_all: Annotated[bool, Meta(description="Replace every occurrence.")] = False
     near_line: Annotated[
@@ -98,17 +93,11 @@ def _find_places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]
         return _explain_missing(lines, edit.old)
     if edit.replace_all:
         return _disjoint(found)
-    if len(found) == 1:
-        return found
-    if edit.near_line is not None:
+    if len(found) > 1 and edit.near_line is not None:
         distances = [abs(lines.number(start) - edit.near_line) for start, _ in found]
-        nearest = [
-            place for place, distance in zip(found, distances, strict=True) if distance == min(distances)
-        ]
-        if len(nearest) == 1:
-            return nearest
-        found = nearest
-    return _Ambiguous(found)
+        least = min(distances)
+        found = [place for place, distance in zip(found, distances, strict=True) if distance == least]
+    return found if len(found) == 1 else _Ambiguous(found)
 
 
 def _find_exact(text: str, old: str) -> Iterator[tuple[int, int]]:
@@ -120,10 +109,7 @@ def _find_exact(text: str, old: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_tolerant(text: str, old: str) -> Iterator[tuple[int, int]]:
-    """Occurrences that differ only in line ends and white space before them.
-
-    The end of the file counts as the last line end.
-    """
+    """Occurrences that differ only in line ends (one is the end of the file) and white space before them."""
     pieces = [re.escape(line.rstrip()) for line in old.split("\n")]
     if not any(pieces):
         return
@@ -197,9 +183,7 @@ class _Lines:
 
 def _explain_ambiguity(lines: _Lines, edit: Edit, places: Sequence[tuple[int, int]]) -> str:
     numbers = [lines.number(start) for start, _ in places]
-    shown = "\n".join(
-        f"  line {number}: {clip(lines.line(number).strip(), 200)}" for number in numbers[:SHOWN]
-    )
+    shown = "\n".join(f"  line {at}: {clip(lines.line(at).strip(), 200)}" for at in numbers[:SHOWN])
     more = f"\n  and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
     return (
         f"{_quote(edit.old)} is there {len(places)} times:\n{shown}{more}\n"

@@ -35,7 +35,6 @@ CONNECT_TIMEOUT = 20.0
 IDLE_TIMEOUT = 600.0
 CHUNK = 1 << 16
 
-
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:")
 
 
@@ -251,9 +250,8 @@ def _parse_request(head: bytes) -> tuple[str, int, bytes]:
     dropped = ("host:", "connection:", "keep-alive:", "proxy-", "upgrade:")
     kept = [line for line in lines[1:] if line and not line.lower().startswith(dropped)]
     # The server gets the name that was checked as its Host; a connection carries one request.
-    sent = "\r\n".join(
-        [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close", *kept, "", ""]
-    )
+    first = [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: close"]
+    sent = "\r\n".join([*first, *kept, "", ""])
     return host, port or 80, sent.encode("latin-1")
 
 

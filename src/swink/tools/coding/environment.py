@@ -60,9 +60,8 @@ def _is_secret_name(name: str) -> bool:
     if _HARMLESS_NAME.search(name):
         return False
     words = re.findall(r"[^\W\d_]+", name)
-    return any(_SECRET_PART.search(word) and word not in _HARMLESS_WORDS for word in words) or bool(
-        _SECRET_NAME.search(name)
-    )
+    has_part = any(_SECRET_PART.search(word) and word not in _HARMLESS_WORDS for word in words)
+    return has_part or _SECRET_NAME.search(name) is not None
 
 
 def read_git_identity(home: str) -> dict[str, str]:
@@ -79,9 +78,5 @@ def read_git_identity(home: str) -> dict[str, str]:
                 section = header[1].lower()
             elif section == "user" and (setting := _GIT_SETTING.match(line)):
                 found[setting[1].lower()] = setting[2].strip('"')
-    return {
-        f"GIT_{role}_{kind.upper()}": value
-        for kind, value in found.items()
-        for role in ("AUTHOR", "COMMITTER")
-        if value
-    }
+    given = [(kind.upper(), value) for kind, value in found.items() if value]
+    return {f"GIT_{role}_{kind}": value for kind, value in given for role in ("AUTHOR", "COMMITTER")}

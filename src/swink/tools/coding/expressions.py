@@ -22,10 +22,6 @@ _FIND_TEXT = frozenset({
 _FIND_PATH = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
 
 _TEST_PATH = frozenset(f"-{letter}" for letter in "abcdefghkprsuwxLNOGS")
-_TEST_TEXT = frozenset({"-z", "-n"})
-_TEST_STRINGS = frozenset({"=", "==", "!="})
-_TEST_PATHS = frozenset({"-nt", "-ot", "-ef"})
-_TEST_NUMBERS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _INTEGER = re.compile(r"-?\d{1,18}")
 
 _FORMAT = re.compile(r"(?:[^%\\]|\\[abefnrtv\\\"'0-7x]|%%|%[-+ #0]*\d{0,4}(?:\.\d{0,4})?[sdiouxXcbqeEfgG])*")
@@ -78,17 +74,13 @@ def find_only_lists(words: Sequence[str], shell: ShellContext) -> bool:
 def test_only_looks(words: Sequence[str], shell: ShellContext) -> bool:
     """Whether `test` evaluates nothing: no variables (`-v` runs commands in subscripts), no shell options."""
     match words:
-        case [] | [_] | ["!", _]:
+        case [] | [_] | ["!", _] | ["-z" | "-n", _] | ["!", "-z" | "-n", _] | [_, "=" | "==" | "!=", _]:
             return True
         case [operator, operand] | ["!", operator, operand] if operator in _TEST_PATH:
             return shell.reaches(operand)
-        case [operator, operand] | ["!", operator, operand] if operator in _TEST_TEXT:
-            return True
-        case [_, operator, _] if operator in _TEST_STRINGS:
-            return True
-        case [left, operator, right] if operator in _TEST_PATHS:
+        case [left, "-nt" | "-ot" | "-ef", right]:
             return shell.reaches(left) and shell.reaches(right)
-        case [left, operator, right] if operator in _TEST_NUMBERS:
+        case [left, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge", right]:
             return all(_INTEGER.fullmatch(number) for number in (left, right))
         case _:
             return False

@@ -41,11 +41,9 @@ class CommitHistory:
         self._objects = objects
         self._packed = self._read_packed()
         self._shallow = frozenset(self._text("shallow").split())
-        if (
-            os.path.lexists(os.path.join(git, "info/grafts"))
-            or os.path.lexists(os.path.join(git, "refs/replace"))
-            or any(name.startswith("refs/replace/") for name in self._packed)
-        ):
+        places = (os.path.join(git, name) for name in ("info/grafts", "refs/replace"))
+        is_packed = any(name.startswith("refs/replace/") for name in self._packed)
+        if is_packed or any(map(os.path.lexists, places)):
             raise Uncertain("objects are replaced")
 
     def resolve(self, revision: str) -> str | None:
@@ -92,9 +90,8 @@ class CommitHistory:
         names = dict.fromkeys(["HEAD", *self._packed])
         top = os.path.join(self._git, "refs")
         for directory, _, files in os.walk(top):
-            names.update(
-                dict.fromkeys(os.path.relpath(os.path.join(directory, file), self._git) for file in files)
-            )
+            paths = (os.path.join(directory, file) for file in files)
+            names.update(dict.fromkeys(os.path.relpath(path, self._git) for path in paths))
             if len(names) > 1_000:
                 raise Uncertain("many references")
         return [found for name in names if (found := self._reference(name)) is not None]

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from swink.system.files import READ
 from swink.tools.coding.credentials import suspect
+from swink.tools.coding.gitobjects import read_number
 from swink.tools.coding.shellcontext import ShellContext
 
 MAX_INDEX = 8_000_000
@@ -47,17 +48,11 @@ def all_may_be_read(shell: ShellContext) -> bool:
     except (OSError, ValueError, IndexError, struct.error):
         return False
     # A directory that has become a link would be followed.
-    directories = {os.path.dirname(path) for path in paths}
-    if not all(
-        os.path.realpath(full) == full
-        for full in (os.path.join(root, directory).rstrip("/") for directory in directories)
-    ):
+    directories = {os.path.join(root, os.path.dirname(path)).rstrip("/") for path in paths}
+    if not all(os.path.realpath(full) == full for full in directories):
         return False
-    return all(
-        shell.inside(os.path.join(root, path))
-        for path in paths
-        if suspect(path) is not None or shell.workspace.is_hidden(path)
-    )
+    doubtful = [path for path in paths if suspect(path) is not None or shell.workspace.is_hidden(path)]
+    return all(shell.inside(os.path.join(root, path)) for path in doubtful)
 
 
 def has_submodules(data: bytes) -> bool:
@@ -103,7 +98,7 @@ def _read_entries(data: bytes) -> Index:
         at += _ENTRY.size + (2 if flags & _EXTENDED else 0)
         kept = 0
         if version == 4:  # what this name has in common with the one before
-            dropped, at = _read_number(data, at)
+            dropped, at = read_number(data, at)
             kept = len(name) - dropped
             if kept < 0:
                 raise ValueError("no index")
@@ -141,12 +136,3 @@ def _read_tree(data: bytes, at: int, above: str, found: dict[str, str]) -> int:
     for _ in range(int(below)):
         at = _read_tree(data, at, path, found)
     return at
-
-
-def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits to a byte, and where it ends."""
-    value = data[at] & 0x7F
-    while data[at] & 0x80:
-        at += 1
-        value = ((value + 1) << 7) | (data[at] & 0x7F)
-    return value, at + 1

@@ -11,7 +11,7 @@ import re
 import stat
 import struct
 import zlib
-from typing import Literal
+from typing import Literal, cast
 
 from msgspec import Struct
 
@@ -110,7 +110,7 @@ class Objects:
         header = _HEADER.match(data)
         if header is None or len(data) - header.end() != int(header[2]):
             raise Uncertain("no object, or a large one")
-        return _kind(header[1].decode()), data[header.end() :]
+        return cast(Kind, header[1].decode()), data[header.end() :]
 
     def _open_packs(self) -> "list[_Pack]":
         if self._packs is None:
@@ -182,10 +182,7 @@ class _Pack:
             at += 1
         base: int | bytes = 0
         if number == _OFFSET_DELTA:
-            back, at = head[at] & 0x7F, at + 1
-            while head[at - 1] & 0x80:
-                back = ((back + 1) << 7) | (head[at] & 0x7F)
-                at += 1
+            back, at = read_number(head, at)
             base = offset - back
         elif number == _NAME_DELTA:
             base, at = head[at : at + 20], at + 20
@@ -252,6 +249,15 @@ def _apply(base: bytes, delta: bytes) -> bytes:
     return data
 
 
+def read_number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits to a byte, as offsets are written, and where it ends."""
+    value = data[at] & 0x7F
+    while data[at] & 0x80:
+        at += 1
+        value = ((value + 1) << 7) | (data[at] & 0x7F)
+    return value, at + 1
+
+
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
@@ -260,10 +266,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         if not data[at - 1] & 0x80:
             return value, at
-
-
-def _kind(name: str) -> Kind:
-    return next(kind for kind in _KINDS.values() if kind == name)
 
 
 def _read(file: io.FileIO, at: int, size: int) -> bytes:

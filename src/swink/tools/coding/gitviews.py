@@ -43,7 +43,6 @@ _REF_LIST = (
     "--format=text --color?=text --no-color --column?=text --no-column --ignore-case"
 )
 
-
 _SETTINGS = frozenset({
     "user", "core", "remote", "branch", "init", "pull", "push", "diff", "merge", "color", "log", "status",
     "commit", "tag", "alias",
@@ -51,7 +50,6 @@ _SETTINGS = frozenset({
 _ONE_SECTION = re.compile(r"\^[a-z]+\\?\.[\w.*\\-]*\$?", re.I)
 """A pattern for names of settings that matches those of one section alone."""
 _SIGNATURE = re.compile(r"%[-+ ]?G|signature")
-
 
 _PATCH = (
     "-p", "-u", "-U", "-c", "-m", "-L", "-W", "--patch", "--unified", "--cc", "--check", "--binary",
@@ -64,10 +62,6 @@ _NO_PATCH = (
     "--name-status", "--raw", "--quiet", "-q", "--compact-summary",
 )  # fmt: skip
 """Options instead of a patch."""
-
-
-def _never(arguments: Arguments) -> bool:
-    return False
 
 
 def _always(arguments: Arguments) -> bool:
@@ -96,16 +90,11 @@ def _reads_a_setting(arguments: Arguments) -> bool:
     """config: one value of the repository, or all of them; never a list that shows the user's own."""
     if arguments.has("--list", "-l"):
         return arguments.has("--local") and not arguments.operands
-    if (
-        arguments.has("--get-regexp")
-        and not arguments.has("--local")
-        and not _ONE_SECTION.fullmatch("".join(arguments.operands))
-    ):
+    named = "".join(arguments.operands)
+    searches_all = arguments.has("--get-regexp") and not arguments.has("--local")
+    if len(arguments.operands) != 1 or (searches_all and not _ONE_SECTION.fullmatch(named)):
         return False
-    return (
-        len(arguments.operands) == 1
-        and re.split(r"\\?\.", arguments.operands[0].removeprefix("^"))[0].lower() in _SETTINGS
-    )
+    return re.split(r"\\?\.", named.removeprefix("^"))[0].lower() in _SETTINGS
 
 
 class GitView(Struct, frozen=True):
@@ -124,10 +113,6 @@ class GitView(Struct, frozen=True):
         return self.also is _always
 
 
-def _all(arguments: Arguments) -> Sequence[str]:
-    return arguments.operands
-
-
 def _after_pattern(arguments: Arguments) -> Sequence[str]:
     return arguments.operands if arguments.has("-e") else arguments.operands[1:]
 
@@ -135,8 +120,8 @@ def _after_pattern(arguments: Arguments) -> Sequence[str]:
 def _view(
     options: str,
     also: Callable[[Arguments], bool] = _always,
-    paths: Callable[[Arguments], Sequence[str]] = _all,
-    shows: Callable[[Arguments], bool] = _never,
+    paths: Callable[[Arguments], Sequence[str]] = lambda arguments: arguments.operands,
+    shows: Callable[[Arguments], bool] = lambda arguments: False,
 ) -> GitView:
     return GitView(declare_options(options, permutes=False), also, paths, shows)
 
@@ -220,11 +205,9 @@ def git_only_looks(words: Sequence[str], shell: ShellContext) -> bool:
     arguments = read_arguments(view.options, waiting[len(name.split()) :]) if view is not None else None
     if view is None or arguments is None or not view.also(arguments):
         return False
-    if not (
-        runs_no_gpg(arguments)
-        and all(_is_inside(word, shell) for word in view.paths(arguments))
-        and is_quiet(shell)
-    ):
+    if not runs_no_gpg(arguments) or not all(_is_inside(word, shell) for word in view.paths(arguments)):
+        return False
+    if not is_quiet(shell):
         return False
     if name == "diff" and any(  # of directories, where there is no repository
         shell.shows_secrets(path) for path in arguments.operands if shell.is_directory(path)
@@ -248,13 +231,8 @@ def runs_no_gpg(arguments: Arguments) -> bool:
 def _is_inside(operand: str, shell: ShellContext) -> bool:
     """Whether an operand, taken as a path or as `revision:path`, shows nothing outside or hidden."""
     _, colon, path = operand.partition(":")
-    if colon and (
-        suspect(path) == "sure"
-        or any(_is_hidden(os.path.join(base, path), shell) for base in ("", shell.directory))
-    ):
-        return False
+    if colon:
+        places = [os.path.normpath(os.path.join(base, path)) for base in ("", shell.directory)]
+        if suspect(path) == "sure" or any(map(shell.workspace.is_hidden, places)):
+            return False
     return shell.inside(operand)
-
-
-def _is_hidden(path: str, shell: ShellContext) -> bool:
-    return shell.workspace.is_hidden(os.path.normpath(path))

@@ -84,14 +84,10 @@ def _protect_repository(plan: "_Plan", path: str) -> None:
             plan.keep(os.path.join(path, name), stands_for_nothing)
     for name in ("config.worktree", "gitdir"):
         plan.keep(os.path.join(path, name), False)
-    work = path
-    if os.path.basename(path) == ".git":
-        work = os.path.dirname(path)
+    work = os.path.dirname(path) if os.path.basename(path) == ".git" else path
     # The user's own configuration may name places in every repository: hooks in `.githooks`, say.
-    for config in (
-        os.path.join(path, "config"),
-        *(os.path.join(plan.home, name) for name in (".gitconfig", ".config/git/config")),
-    ):
+    personal = [os.path.join(plan.home, name) for name in (".gitconfig", ".config/git/config")]
+    for config in (os.path.join(path, "config"), *personal):
         for place, stands_for_nothing in _list_named(config, work):
             plan.protect(place, stands_for_nothing)
 
@@ -113,10 +109,8 @@ def _list_named(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, b
                 if depth:
                     yield from _list_named(included, work, depth - 1)
             case _ if not gitconfig.is_harmless(key, value):
-                programs = (
-                    os.path.normpath(os.path.join(work, word.strip("'\"!"))) for word in value.split()
-                )
-                yield from ((path, False) for path in programs if os.path.isfile(path))
+                named = (os.path.normpath(os.path.join(work, word.strip("'\"!"))) for word in value.split())
+                yield from ((path, False) for path in named if os.path.isfile(path))
             case _:
                 pass
 
@@ -190,9 +184,7 @@ class _Plan:
         for path in self._mounts.hidden_in_root:
             if path not in self._mounts.credentials:
                 self._hold_above(path)
-        within = [
-            path for path in self._read_only if not any(is_beneath(path, top) for top in self._tops(path))
-        ]
+        within = [path for path in self._read_only if not any(self._tops(path))]
         return Guard(
             self._select(within),
             self._select(filter(os.path.isdir, self._steady)),

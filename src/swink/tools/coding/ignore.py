@@ -139,9 +139,8 @@ def _compile(
             _translate(rule.pattern, is_path=not rule.by_name) + ("/" if rule.directory_only else "/?")
             for _, rule in group
         ]
-        groups.append(
-            ([index for index, _ in group], re.compile("|".join(f"({regex})" for regex in regexes), re.S))
-        )
+        whole = re.compile("|".join(f"({regex})" for regex in regexes), re.S)
+        groups.append(([index for index, _ in group], whole))
     return groups
 
 

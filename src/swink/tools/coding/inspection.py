@@ -90,15 +90,11 @@ def _run(command: SimpleCommand, shells: tuple[ShellContext, ...], piped: bool) 
 
 
 def _enter(words: tuple[Word, ...], shell: ShellContext) -> ShellContext | None:
-    if (
-        len(words) != 1
-        or words[0].wild
-        or words[0].varies
-        or words[0].text.startswith("-")
-        or not shell.trusts("cd")
-    ):
-        return None
-    return shell.enter(words[0].text)
+    match words:
+        case [word] if not (word.wild or word.varies or word.text.startswith("-")) and shell.trusts("cd"):
+            return shell.enter(word.text)
+        case _:
+            return None
 
 
 def _is_harmless(command: SimpleCommand, shell: ShellContext) -> bool:
@@ -111,9 +107,8 @@ def _is_harmless(command: SimpleCommand, shell: ShellContext) -> bool:
     for word in rest:
         expanded = shell.expand(word)
         # bash sorts the names by locale, so any of them may become any operand.
-        if expanded is None or (
-            word.wild and program.text not in _LOOK_AT_LINKS and not all(map(shell.inside, expanded))
-        ):
+        is_read = word.wild and program.text not in _LOOK_AT_LINKS
+        if expanded is None or (is_read and not all(map(shell.inside, expanded))):
             return False
         words += expanded
     if builtin := BUILTINS.get(program.text):

@@ -6,7 +6,6 @@ exclude a path beneath one that it allows.
 """
 
 import os
-import stat
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -52,15 +51,10 @@ def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool) ->
     rules += [(path, DEVICE) for path in _DEVICES]
     rules += [(mounts.root, READ), *((path, WRITE) for path in (*mounts.writable, temp, home))]
     families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if network else ()
+    identity = read_git_identity(mounts.home)
     return replace(
         plain,
-        env={
-            **read_git_identity(mounts.home),
-            **_tool_homes(mounts),
-            **plain.env,
-            "TMPDIR": temp,
-            "HOME": home,
-        },
+        env={**identity, **_tool_homes(mounts), **plain.env, "TMPDIR": temp, "HOME": home},
         landlock=build_ruleset(rules, mounts.hidden),
         seccomp=seccomp.build_filter(families, namespaces=False),
         drop_privileges=True,
@@ -80,7 +74,7 @@ def read_abi() -> int:
 def build_ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> dict[str, Any]:
     """A ruleset for the supervisor: access beneath each path, and none to the hidden paths beneath those."""
     paths = [
-        (path, access if _is_directory(path) else access & _OF_FILES)
+        (path, access if os.path.isdir(path) else access & _OF_FILES)
         for top, access in rules
         for path in list_around(top, hidden)  # since a rule holds for everything beneath
     ]
@@ -90,13 +84,6 @@ def build_ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> di
 def build_scopes() -> dict[str, Any]:
     """A ruleset that leaves files alone and keeps signals and abstract sockets inside."""
     return {"attributes": [0, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": []}
-
-
-def _is_directory(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _tool_homes(mounts: Mounts) -> dict[str, str]:

@@ -34,13 +34,11 @@ def list_tools(workspace: Workspace) -> list[Tool]:
         """
         judged, check_stop = workspace.judged(ctx, path), make_stop_check(ctx)
         entries = walk(workspace, path, depth=depth, ignored=ignored, check_stop=check_stop, judged=judged)
-        return _build_result(
-            (
-                escape_path(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "")
-                for entry in entries
-            ),
-            "the directory is empty",
+        lines = (
+            escape_path(entry.path) + ("/" if entry.is_directory else "@" if entry.is_link else "")
+            for entry in entries
         )
+        return _build_result(lines, "the directory is empty")
 
     @tool(idempotent=True, read_only=True)
     def find_files(pattern: str, ctx: ToolContext, path: str = ".", ignored: bool = False) -> ToolResult:
@@ -58,10 +56,9 @@ def list_tools(workspace: Workspace) -> list[Tool]:
 
         def matches() -> Iterator[str]:
             for entry in walk(workspace, path, ignored=ignored, check_stop=check_stop, judged=judged):
-                if not entry.is_directory and (
-                    regex.fullmatch(entry.path[skip:]) or regex.fullmatch(entry.path)
-                ):
-                    yield escape_path(entry.path)
+                found = entry.path
+                if not entry.is_directory and (regex.fullmatch(found[skip:]) or regex.fullmatch(found)):
+                    yield escape_path(found)
 
         return _build_result(matches(), f"no file matches {pattern}")
 
@@ -72,10 +69,8 @@ def escape_path(path: str) -> str:
     """A path on one line of output: control characters escaped, odd bytes replaced."""
     if path.isprintable():
         return path
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode()
-        for char in make_printable(path)
-    )
+    shown = make_printable(path)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown)
 
 
 def _build_result(lines: Iterator[str], nothing: str) -> ToolResult:
@@ -92,6 +87,5 @@ def _build_result(lines: Iterator[str], nothing: str) -> ToolResult:
         notes.append(f"[{error}]")
     if more:
         notes.insert(0, f"[{more:,} more are not shown; narrow the path or the pattern]")
-    return ToolResult(
-        (Text("\n".join([*kept, *notes]) or f"[{nothing}]"),), {"count": len(kept) + more, "cut": bool(notes)}
-    )
+    text = "\n".join([*kept, *notes]) or f"[{nothing}]"
+    return ToolResult((Text(text),), {"count": len(kept) + more, "cut": bool(notes)})

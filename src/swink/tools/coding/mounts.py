@@ -56,25 +56,12 @@ def build_mounts(
     home = str(find_home())
     chains = [os.path.realpath(path) for path in list_tool_chains(home) if os.path.exists(path)]
     secrets = list_secret_paths((os.path.join(root, os.path.expanduser(path)) for path in hidden), root=root)
-    found = [
-        *SYSTEM,
-        *chains,
-        *(os.path.join(root, os.path.expanduser(path)) for path in readable),
-    ]
-    found += [
-        path
-        for name in ("resolv.conf", "localtime")
-        if not is_beneath(path := os.path.realpath(f"/etc/{name}"), "/etc")
-    ]
+    found = [*SYSTEM, *chains, *(os.path.join(root, os.path.expanduser(path)) for path in readable)]
+    linked = [os.path.realpath(f"/etc/{name}") for name in ("resolv.conf", "localtime")]
+    found += [path for path in linked if not is_beneath(path, "/etc")]
     shown = _select_outermost(found, str(root), home, secrets)
-    return Mounts(
-        root=str(root),
-        home=home,
-        readable=tuple(shown),
-        hidden=secrets,
-        writable=(str(root),),
-        tool_chains=tuple({path for path in chains if path in shown or is_beneath(path, "/opt")}),
-    )
+    installed = {path for path in chains if path in shown or is_beneath(path, "/opt")}
+    return Mounts(str(root), home, tuple(shown), secrets, writable=(str(root),), tool_chains=tuple(installed))
 
 
 def list_around(path: str, excluded: Collection[str]) -> Iterator[str]:

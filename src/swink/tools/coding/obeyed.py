@@ -89,14 +89,9 @@ guard knows more."""
 
 _LISTED = tuple(entry for entries in GROUPS.values() for entry in entries)
 _ALL = Names(_LISTED)
-GUARDED = Names(
-    (
-        *(entry for entry in _LISTED if entry not in _OF_STORES),
-        *(part for parts in _OF_STORES.values() for part in parts),
-    ),
-    stores=tuple(_OF_STORES),
-    pointers=(".jj/repo",),
-)
+_OTHERS = [entry for entry in _LISTED if entry not in _OF_STORES]
+_PARTS = [part for parts in _OF_STORES.values() for part in parts]
+GUARDED = Names((*_OTHERS, *_PARTS), stores=tuple(_OF_STORES), pointers=(".jj/repo",))
 """What sandboxed commands may not change or make."""
 
 INSTEAD = (

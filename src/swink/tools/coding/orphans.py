@@ -11,7 +11,6 @@ from contextlib import suppress
 log = logging.getLogger("swink.tools")
 
 _RLIMIT_LOCKS = 10
-_LINE = b"Max file locks"
 
 
 def make_mark() -> int:
@@ -43,14 +42,10 @@ def _find_marked(mark: int) -> list[int]:
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
-        with (
-            suppress(OSError),
-            open(f"/proc/{name}/limits", "rb") as limits,
-            open(f"/proc/{name}/stat", "rb") as stat,
-        ):
+        place = f"/proc/{name}"
+        with suppress(OSError), open(f"{place}/limits", "rb") as limits, open(f"{place}/stat", "rb") as stat:
             is_dead = stat.read().rpartition(b")")[2].split()[:1] == [b"Z"]
-            if not is_dead and any(
-                line.startswith(_LINE) and line.split()[4] == b"%d" % mark for line in limits
-            ):
+            locks = [line.split()[4] for line in limits if line.startswith(b"Max file locks")]
+            if not is_dead and b"%d" % mark in locks:
                 found.append(int(name))
     return found

@@ -247,9 +247,8 @@ class _Supervisor:
         finally:
             try:
                 if not self._is_complete() and self._mark:
-                    await wait_through_cancel(
-                        asyncio.ensure_future(in_thread(end_marked, self._mark)), timeout=MARGIN
-                    )
+                    ending = asyncio.ensure_future(in_thread(end_marked, self._mark))
+                    await wait_through_cancel(ending, timeout=MARGIN)
             finally:
                 self._close()
 
@@ -310,26 +309,14 @@ class _Reader:
 
 
 def _to_plain(launch: Launch) -> dict[str, Any]:
-    limits = launch.limits
+    limits, left_out = launch.limits, ("limits", "egress", "running")
+    rlimits = {"CPU": limits.cpu, "DATA": limits.memory, "FSIZE": limits.file_size, "NPROC": limits.processes}
     return {
-        **{
-            name: value
-            for name, value in asdict(launch).items()
-            if name not in ("limits", "egress", "running")
-        },
+        **{name: value for name, value in asdict(launch).items() if name not in left_out},
         "argv": list(launch.argv),
         "env": dict(launch.env),
         "disks": list(launch.disks),
         "grace": GRACE,
-        "wall": limits.wall,
-        "memory": limits.memory,
-        "processes": limits.processes,
-        "disk": limits.disk,
-        "rlimits": {
-            "CPU": limits.cpu,
-            "DATA": limits.memory,
-            "FSIZE": limits.file_size,
-            "NPROC": limits.processes,
-            "CORE": 0,
-        },
+        **{name: getattr(limits, name) for name in ("wall", "memory", "processes", "disk")},
+        "rlimits": {**rlimits, "CORE": 0},
     }

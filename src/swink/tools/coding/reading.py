@@ -84,10 +84,8 @@ def _read_image(path: str, file: IO[bytes], head: bytes, size: int, kind: str) -
             "so make a smaller copy first"
         )
     data = base64.b64encode(head + file.read()).decode()
-    return ToolResult(
-        (Text(f"{path} ({kind}, {size:,} bytes)"), Image(Base64Source(data, kind))),
-        {"path": path, "size": size},
-    )
+    said = Text(f"{path} ({kind}, {size:,} bytes)")
+    return ToolResult((said, Image(Base64Source(data, kind))), {"path": path, "size": size})
 
 
 def _split_lines(data: bytes, encoding: Encoding) -> Iterator[str]:
@@ -127,13 +125,13 @@ def _select_lines(
 ) -> tuple[str, list[int]]:
     """The lines asked for, within the caps, and a note of what is missing; `counted` if all are counted."""
     kept: list[str] = []
-    size = 0
-    total = 0
+    size = total = 0
     full = False
     for total, line in enumerate(lines, 1):
         if total < offset or full:
             continue
-        line = _clip(line)
+        line = line.removesuffix("\r")
+        line = clip_end(line, MAX_LINE, f" [... line of {len(line):,} characters cut ...]")
         if len(kept) == limit or size + len(line) > MAX_CHARACTERS:
             full = True
             if counted:
@@ -151,12 +149,6 @@ def _select_lines(
         text = f"[{len(kept)} blank line{'s' if len(kept) > 1 else ''}]"
     if offset > 1 or last < total:
         after = f"; go on with offset={last + 1}" if last < total else ""
-        text += (
-            f"\n[lines {offset} to {last} of {total if counted or not full else f'{total:,} or more'}{after}]"
-        )
+        count = total if counted or not full else f"{total:,} or more"
+        text += f"\n[lines {offset} to {last} of {count}{after}]"
     return text, [offset, last]
-
-
-def _clip(line: str) -> str:
-    line = line.removesuffix("\r")
-    return clip_end(line, MAX_LINE, f" [... line of {len(line):,} characters cut ...]")

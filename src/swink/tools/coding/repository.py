@@ -118,11 +118,8 @@ def _above(directory: str) -> Iterator[str]:
 def _personal(shell: ShellContext) -> Iterator[str]:
     """The user's configuration files that commands can write: in the workspace, or in the sandbox's home."""
     home = str(find_home())
-    found = [
-        os.path.join(shell.environment.get("HOME", home), ".gitconfig"),
-        os.path.join(home, ".gitconfig"),
-        os.path.join(home, ".config/git/config"),
-    ]
+    found = [os.path.join(top, ".gitconfig") for top in (shell.environment.get("HOME", home), home)]
+    found.append(os.path.join(home, ".config/git/config"))
     if folder := shell.environment.get("XDG_CONFIG_HOME"):
         found.append(os.path.join(folder, "git/config"))
     yield from (path for path in found if is_beneath(os.path.realpath(path), str(shell.workspace.root)))
@@ -145,9 +142,8 @@ def _is_plain(git: str) -> bool:
         return False
     if any(name.startswith("sharedindex.") for name in kinds):
         return False
-    if any(
-        os.path.lexists(os.path.join(git, "objects/info", name)) for name in ("alternates", "http-alternates")
-    ):
+    info = os.path.join(git, "objects/info")
+    if any(os.path.lexists(os.path.join(info, name)) for name in ("alternates", "http-alternates")):
         return False
     if not _HEAD.fullmatch(read_whole(os.path.join(git, "HEAD"), 1_000)):
         return False  # git would take it for no repository, and look further up

@@ -111,14 +111,9 @@ class Sandbox:
         plan = await in_thread(self._look)
         verdict = await self._choose(plan)
         plan = await in_thread(self._settle, plan, verdict.backend, since)
-        plain = Launch(
-            tuple(argv),
-            str(cwd or self.root),
-            self.environment(),
-            limits,
-            disks=(str(self.root), tempfile.gettempdir()),
-            backend=verdict.backend,
-        )
+        where, disks = str(cwd or self.root), (str(self.root), tempfile.gettempdir())
+        env = self.environment()
+        plain = Launch(tuple(argv), where, env, limits, disks=disks, backend=verdict.backend)
         if verdict.backend == "none":
             return plain
         private = self._own_directory()

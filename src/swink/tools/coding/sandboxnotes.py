@@ -64,9 +64,7 @@ def _list_relative(paths: Sequence[str], root: str) -> list[str]:
 
 def _find_named(paths: Sequence[str], text: str) -> list[str]:
     """The paths that a text names; else those that keep a directory it names from being moved or removed."""
-    found = [
-        path for path in paths if path in text or ("." in (name := os.path.basename(path)) and name in text)
-    ]
+    found = [one for one in paths if one in text or ("." in (name := os.path.basename(one)) and name in text)]
     if not found and _IS_BUSY.search(text):
         found = [path for path in paths if any(part in text for part in path.split("/")[:-1])]
     return found[:MAX_NAMED]

@@ -65,10 +65,7 @@ def plan_sandbox(
     mounts = build_mounts(root, readable, hidden)
     mounts = replace(mounts, writable=list_writable(mounts))
     findings = survey.look()
-    credentials = tuple(
-        path
-        for path in (*findings.credentials, *find_credentials(mounts, Readable(root, readable)))
-        if not any(is_beneath(path, place) for place in mounts.hidden)
-    )
+    found = (*findings.credentials, *find_credentials(mounts, Readable(root, readable)))
+    credentials = tuple(path for path in found if not any(is_beneath(path, top) for top in mounts.hidden))
     mounts = replace(mounts, hidden=(*mounts.hidden, *credentials), credentials=credentials)
     return SandboxPlan(mounts, plan_guard(mounts, findings), findings)

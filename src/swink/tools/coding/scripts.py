@@ -210,15 +210,11 @@ def _build_argv(command: Any, schema: dict[str, Any]) -> list[str]:
     """The command line; a shell command is one fixed argument of the shell."""
     if isinstance(command, str) and command.strip():
         return build_shell_argv(command)
-    if (
-        not isinstance(command, list)
-        or not command
-        or not all(isinstance(word, str) and word for word in cast("list[Any]", command))
-    ):
+    words = cast("list[Any]", command) if isinstance(command, list) else []
+    if not words or not all(isinstance(word, str) and word for word in words):
         raise InvalidTool(
             "command must be a list of texts (a program and its arguments) or a text for the shell"
         )
-    words = cast("list[str]", command)
     for word in words:
         if (slot := _SLOT.fullmatch(word)) and slot[1] not in schema.get("properties", {}):
             raise InvalidTool(f"command uses {word}, which parameters_schema does not have")

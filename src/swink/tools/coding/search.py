@@ -1,13 +1,11 @@
 """search_text: lines that match a pattern; the same with and without ripgrep, which makes it faster."""
 
-import logging
 import os
 import re
 import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from typing import IO, Annotated
 
 from msgspec import Meta, Struct
@@ -23,10 +21,8 @@ from swink.tools.coding.listing import escape_path
 from swink.tools.coding.matching import Matcher
 from swink.tools.coding.ripgrep import Literal, find_literal, widen_pattern
 from swink.tools.coding.text import SAMPLE, Encoding, detect, make_printable, read_past_holes
-from swink.tools.coding.walk import StopCheck, TooLong, make_stop_check, walk
+from swink.tools.coding.walk import StopCheck, TooLong, make_stop_check, walk, warn_once
 from swink.tools.coding.workspace import Spot, Workspace
-
-warn_once = cache(logging.getLogger("swink.tools").warning)
 
 MAX_MATCHES = 200
 MAX_LINE = 400
@@ -150,16 +146,14 @@ class Search:
 
     def _worth_reading(self, matcher: Matcher) -> Iterator[Spot]:
         """The files to read; each is open only while the search stands on it."""
-        needle = (
-            widen_pattern(self._query.pattern, ignore_case=self._query.ignore_case) if self._ripgrep else None
-        )
+        query = self._query
+        needle = widen_pattern(query.pattern, ignore_case=query.ignore_case) if self._ripgrep else None
         if needle is None:
             yield from self._files()
             return
         sizes = {spot.path: _size(spot) for spot in self._files()}
-        named = self._named_by_ripgrep(
-            matcher, needle, [path for path, size in sizes.items() if 0 < size <= MAX_RIPGREP]
-        )
+        small = [path for path, size in sizes.items() if 0 < size <= MAX_RIPGREP]
+        named = self._named_by_ripgrep(matcher, needle, small)
         for path, size in sizes.items():
             if size and (named is None or size > MAX_RIPGREP or path in named):
                 self._check_stop()
@@ -185,11 +179,10 @@ class Search:
         skip = 0 if start == "." else len(start) + 1
         directory, in_known_place = "", False
         for entry in walk(self._workspace, start, check_stop=self._check_stop, judged=self._at(start)):
-            if entry.is_file and (
-                regex is None or regex.fullmatch(entry.path, skip) or regex.fullmatch(entry.path)
-            ):
-                spot = Spot(entry.parent, entry.name, entry.path)
-                above = entry.path[: -len(entry.name)]
+            path = entry.path
+            if entry.is_file and (regex is None or regex.fullmatch(path, skip) or regex.fullmatch(path)):
+                spot = Spot(entry.parent, entry.name, path)
+                above = path[: -len(entry.name)]
                 if above != directory:
                     directory, in_known_place = above, is_known_place(above)
                 # Most names are clear at once; `may_show` is expensive.
@@ -201,14 +194,8 @@ class Search:
         named: set[str] = set()
         for batch in _batches(paths):
             self._check_stop()
-            argv = [
-                str(self._ripgrep),
-                *_RIPGREP_OPTIONS,
-                "-e",
-                needle,
-                "--",
-                *(f"./{path}" for path in batch),
-            ]
+            files = [f"./{path}" for path in batch]
+            argv = [str(self._ripgrep), *_RIPGREP_OPTIONS, "-e", needle, "--", *files]
             code, output = matcher.run(argv, str(self._workspace.root))
             if code not in (0, 1) and not output:
                 return None

@@ -15,12 +15,8 @@ AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 
-_CALLS = {  # name: (x86_64, aarch64); from 424 on all machines share one number
-    "socket": (41, 198),
-    "clone": (56, 220),
-    "ioctl": (16, 29),
-    "clone3": (435, 435),
-}
+# name: (x86_64, aarch64); from 424 on all machines share one number
+_CALLS = {"socket": (41, 198), "clone": (56, 220), "ioctl": (16, 29), "clone3": (435, 435)}
 
 _DENIED = {
     # other processes
@@ -64,10 +60,8 @@ _TO_ITSELF = {
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
     "sched_setattr": (314, 274), "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
-_TO_ITSELF_OR_ITS_GROUP = {
-    "setpriority": (141, 140, 2),
-    "ioprio_set": (251, 30, 3),
-}  # the last number selects all processes of a user
+# The last number selects all processes of a user.
+_TO_ITSELF_OR_ITS_GROUP = {"setpriority": (141, 140, 2), "ioprio_set": (251, 30, 3)}
 _PRLIMIT = (302, 261)
 
 _NEW_NAMESPACES = 0x7E020000  # user, pid, net, ipc, uts, cgroup, mount
@@ -83,9 +77,9 @@ def is_supported() -> bool:
     return platform.machine() in _AUDIT_ARCH
 
 
-def build_filter(families: Iterable[int], *, namespaces: bool, machine: str | None = None) -> bytes:
+def build_filter(families: Iterable[int], *, namespaces: bool) -> bytes:
     """The filter, with these socket families; without `namespaces` it denies what those would isolate."""
-    machine = machine or platform.machine()
+    machine = platform.machine()
     column = list(_AUDIT_ARCH).index(machine)
     denied = _DENIED if namespaces else {**_DENIED, **_SHARED}
     code: list[tuple[int, int, int, int]] = [
@@ -101,9 +95,8 @@ def build_filter(families: Iterable[int], *, namespaces: bool, machine: str | No
             code += [(_EQUAL, 0, 1, number), _errno(EPERM)]
     # Filters cannot read the arguments of clone3, which are in memory; if it is missing, libraries use clone.
     code += [(_EQUAL, 0, 1, _CALLS["clone3"][column]), _errno(ENOSYS)]
-    code += _on_call(
-        _CALLS["clone"][column], [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _errno(EPERM), _allow()]
-    )
+    new_namespaces = [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _errno(EPERM), _allow()]
+    code += _on_call(_CALLS["clone"][column], new_namespaces)
     if not namespaces:
         code += _of_others(column)
     code += _on_call(_CALLS["ioctl"][column], list(_terminal_injection()))
@@ -120,26 +113,13 @@ def _on_call(number: int, body: list[tuple[int, int, int, int]]) -> list[tuple[i
 def _of_others(column: int) -> list[tuple[int, int, int, int]]:
     """Processors, priorities and limits may be set for the caller only; limits of others may be read."""
     code: list[tuple[int, int, int, int]] = []
+    only_zero = [(_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)]
     for numbers in _TO_ITSELF.values():
-        code += _on_call(numbers[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), _errno(EPERM)])
+        code += _on_call(numbers[column], [_argument(0), *only_zero])
     for x86_64, aarch64, whole_user in _TO_ITSELF_OR_ITS_GROUP.values():
-        body = [
-            _argument(0),
-            (_EQUAL, 3, 0, whole_user),
-            _argument(1),
-            (_EQUAL, 0, 1, 0),
-            _allow(),
-            _errno(EPERM),
-        ]
+        body = [_argument(0), (_EQUAL, 3, 0, whole_user), _argument(1), *only_zero]
         code += _on_call((x86_64, aarch64)[column], body)
-    new = [
-        _argument(2),
-        (_EQUAL, 0, 3, 0),
-        _argument(2, high=True),
-        (_EQUAL, 0, 1, 0),
-        _allow(),
-        _errno(EPERM),
-    ]
+    new = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), *only_zero]
     return code + _on_call(_PRLIMIT[column], [_argument(0), (_EQUAL, 0, 1, 0), _allow(), *new])
 
 
@@ -168,12 +148,8 @@ def _socket_families(families: Iterable[int]) -> Iterator[tuple[int, int, int, i
 
 
 def _argument(index: int, *, high: bool = False) -> tuple[int, int, int, int]:
-    return (
-        _LOAD,
-        0,
-        0,
-        16 + 8 * index + 4 * high,
-    )  # little-endian on both machines: the low half comes first
+    # little-endian on both machines: the low half comes first
+    return (_LOAD, 0, 0, 16 + 8 * index + 4 * high)
 
 
 def _errno(number: int) -> tuple[int, int, int, int]:

@@ -55,9 +55,8 @@ def list_secret_paths(
     homes = {*_own_homes(), *(find_homes(root) if root else ())}
     places = [f"{home}/{name}" for home in homes for name in _IN_HOME]
     places += [f"{os.environ[name]}/swink" for name in _XDG if os.environ.get(name)]
-    places += [
-        value for name, value in os.environ.items() if name.startswith("SWINK_") and value.startswith("/")
-    ]
+    ours = [value for name, value in os.environ.items() if name.startswith("SWINK_")]
+    places += [value for value in ours if value.startswith("/")]
     places += _IN_SYSTEM
     if os.path.isdir("/etc/ssh"):
         places += [f"/etc/ssh/{name}" for name in os.listdir("/etc/ssh") if name.endswith("_key")]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.system.writable import is_beneath
+from swink.system.writable import identify, is_beneath
 from swink.tools import ToolError
 from swink.tools.coding.credentials import is_known_place, is_unsuspicious, suspect
 from swink.tools.coding.secrets import find_home
@@ -86,11 +86,8 @@ class ShellContext(Struct, frozen=True):
 
     def has_above(self, names: Sequence[str]) -> bool:
         """Whether one of these names is in the directory or above it, up to the workspace's root."""
-        return any(
-            os.path.lexists(os.path.join(directory, name))
-            for directory in self._up_from(self.directory)
-            for name in names
-        )
+        directories = self._up_from(self.directory)
+        return any(os.path.lexists(os.path.join(top, name)) for top in directories for name in names)
 
     def _up_from(self, directory: str) -> Iterator[str]:
         """A directory and those above it, up to the workspace's root."""
@@ -121,24 +118,17 @@ class ShellContext(Struct, frozen=True):
             return False
         left = MAX_ENTRIES
         top = os.path.realpath(os.path.join(self.directory, path))
-        wanted = [
-            pattern for above in self._up_from(os.path.dirname(top)) for pattern in _read_exceptions(above)
-        ]
+        wanted = [name for above in self._up_from(os.path.dirname(top)) for name in _read_exceptions(above)]
         for directory, directories, files in os.walk(top):
             if skips_dots:
                 wanted += _read_exceptions(directory)
                 directories[:] = [name for name in directories if _is_seen(name, wanted)]
                 files = [name for name in files if _is_seen(name, wanted)]
             left -= len(directories) + len(files)
-            if left < 0 or any(
-                self.workspace.is_hidden(os.path.join(directory, name)) for name in (*directories, *files)
-            ):
+            inside = (os.path.join(directory, name) for name in (*directories, *files))
+            if left < 0 or any(map(self.workspace.is_hidden, inside)):
                 return True
-            read = [
-                name
-                for name in files
-                if not names or any(fnmatch.fnmatchcase(name, pattern) for pattern in names)
-            ]
+            read = [name for name in files if not names or any(fnmatch.fnmatchcase(name, p) for p in names)]
             suspects = [name for name in read if is_known_place(directory) or not is_unsuspicious(name)]
             left -= 20 * len(suspects)  # these may have to be opened
             if left < 0 or any(self._is_secret(os.path.join(directory, name)) for name in suspects):
@@ -156,9 +146,8 @@ class ShellContext(Struct, frozen=True):
         """The words bash expands a word to; None if uncertain, or if one lies outside (not by a link)."""
         if not word.wild:
             return [word.text]
-        if len(word.wild) > MAX_WILDCARDS or not self.inside(
-            word.text[: word.text.rfind("/", 0, word.wild[0]) + 1] or "."
-        ):
+        top = word.text[: word.text.rfind("/", 0, word.wild[0]) + 1] or "."
+        if len(word.wild) > MAX_WILDCARDS or not self.inside(top):
             return None
         parts: list[tuple[str, set[int]]] = []
         start = 0
@@ -178,11 +167,8 @@ class ShellContext(Struct, frozen=True):
         for name, value in self.environment.items():
             if name in _CHANGES_ALL or name.startswith("BASH_FUNC_"):
                 return False
-            if (
-                name.startswith(_LOADED)
-                and value
-                and any(map(self._can_be_planted, re.split(r"[:;\s]", value)))
-            ):
+            parts = re.split(r"[:;\s]", value)
+            if name.startswith(_LOADED) and value and any(map(self._can_be_planted, parts)):
                 return False
         return True
 
@@ -226,22 +212,14 @@ class ShellContext(Struct, frozen=True):
 
     def _is_writable(self, path: str) -> bool:
         """Whether a path lies in the workspace or among temp files, compared by inode and not by name."""
-        tops = [
-            os.stat(top)
-            for top in {str(self.workspace.root), tempfile.gettempdir(), self.private or "/tmp"}
-            if os.path.isdir(top)
-        ]
-        while True:
-            try:
-                found = os.stat(path)
-            except OSError:
-                found = None
-            if found is not None and any(os.path.samestat(found, top) for top in tops):
-                return True
+        places = (str(self.workspace.root), tempfile.gettempdir(), self.private or "/tmp")
+        tops = [top for top in map(identify, places) if top is not None]
+        while identify(path) not in tops:
             parent = os.path.dirname(path)
             if parent == path:
                 return False
             path = parent
+        return True
 
 
 def _is_seen(name: str, wanted: Sequence[str]) -> bool:
@@ -262,11 +240,8 @@ def _read_exceptions(directory: str) -> list[str]:
         except OSError:
             continue
         lines += [*text.split("\n"), *(["!*"] if len(text) == _MAX_IGNORE_FILE else [])]
-    names = [
-        line.strip().rstrip("/").rpartition("/")[2].lstrip("!").lower()
-        for line in lines
-        if line.startswith("!")
-    ]
+    negated = [line for line in lines if line.startswith("!")]
+    names = [line.strip().rstrip("/").rpartition("/")[2].lstrip("!").lower() for line in negated]
     return [name if PLAIN_GLOB.fullmatch(name) else "*" for name in names]
 
 
@@ -291,12 +266,10 @@ def _matches(base: str, before: str, parts: list[tuple[str, set[int]]], left: li
 
 
 def _in_directory(directory: str, part: str, wild: set[int], left: list[int]) -> list[str]:
-    pattern = re.compile(
-        fnmatch.translate(
-            "".join(char if place in wild else _literal(char) for place, char in enumerate(part))
-        )
-    )
-    if part.startswith(".") and pattern.match(".."):  # which some versions of bash find, too
+    literal = {at for at, char in enumerate(part) if char in "*?[" and at not in wild}
+    glob = "".join(f"[{char}]" if at in literal else char for at, char in enumerate(part))
+    pattern, has_dot = re.compile(fnmatch.translate(glob)), part.startswith(".")
+    if has_dot and pattern.match(".."):  # which some versions of bash find, too
         raise _Uncertain
     try:
         entries = os.listdir(directory or ".")
@@ -306,10 +279,4 @@ def _in_directory(directory: str, part: str, wild: set[int], left: list[int]) ->
     # In some locales `?` is a character, in others a byte.
     if left[0] < 0 or ("?" in part and not all(name.isascii() for name in entries)):
         raise _Uncertain
-    return [
-        name for name in entries if pattern.match(name) and (part.startswith(".") or not name.startswith("."))
-    ]
-
-
-def _literal(char: str) -> str:
-    return f"[{char}]" if char in "*?[" else char
+    return [name for name in entries if pattern.match(name) and (has_dot or not name.startswith("."))]

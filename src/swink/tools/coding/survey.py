@@ -102,10 +102,7 @@ class Survey:
             tuple(path for path, found in known.items() if found.is_repository),
             tuple(found.pointer for found in known.values() if found.pointer),
             tuple(path for found in known.values() for path in found.obeyed),
-            {
-                path: found.stamp if found.is_settled else (*found.stamp[:2], 0)
-                for path, found in known.items()
-            },
+            {path: seen.stamp if seen.is_settled else (*seen.stamp[:2], 0) for path, seen in known.items()},
         )
 
     def _directory(self, path: str) -> _Directory | None:
@@ -145,58 +142,36 @@ class Survey:
                         continue
                     if name.casefold() == ".git":
                         pointer = entry.path
-                    match suspect(relative + name):
-                        case None:
-                            continue
-                        case "sure":
-                            sure.append(entry.path)
-                        case "perhaps":
-                            perhaps.append(entry.path)
+                    if suspicion := suspect(relative + name):
+                        (sure if suspicion == "sure" else perhaps).append(entry.path)
         except OSError:
             pass  # unreadable for us: unreadable for a command
         is_settled = started - stamp[2] > _RECENT
-        return _Directory(
-            stamp,
-            is_settled,
-            len(names),
-            tuple(directories),
-            tuple(sure),
-            tuple(perhaps),
-            gitconfig.is_repository(names),
-            pointer,
-            tuple(obeyed),
-        )
+        below = tuple(directories), tuple(sure), tuple(perhaps)
+        is_repository = gitconfig.is_repository(names)
+        return _Directory(stamp, is_settled, len(names), *below, is_repository, pointer, tuple(obeyed))
 
     def _credentials(self) -> list[str]:
         found: set[str] = set()
         for directory in self._known.values():
-            for path in directory.sure:
+            for path in (*directory.sure, *filter(self._is_key, directory.perhaps)):
                 self._add(found, path)
-            for path in directory.perhaps:
-                if self._is_key(path):
-                    self._add(found, path)
         return sorted(found)
 
     def _add(self, found: set[str], path: str) -> None:
         """Note a file, not a directory; of a link what it leads to, if that lies in the workspace."""
         real = os.path.realpath(path) if os.path.islink(path) else path
         inside = real.startswith(self._root + "/")
-        if (
-            inside
-            and os.path.isfile(real)
-            and not any(self._readable.allows(os.path.relpath(name, self._root)) for name in (path, real))
-        ):
+        names = (os.path.relpath(name, self._root) for name in (path, real))
+        if inside and os.path.isfile(real) and not any(map(self._readable.allows, names)):
             found.add(real)
 
     def _is_key(self, path: str) -> bool:
         try:
             status = os.stat(path)
             stamp = (status.st_ino, status.st_ctime_ns, status.st_size)
-            if (
-                (old := self._keys.get(path)) is not None
-                and old[0] == stamp
-                and time.time_ns() - stamp[1] > _RECENT
-            ):
+            old = self._keys.get(path)
+            if old is not None and old[0] == stamp and time.time_ns() - stamp[1] > _RECENT:
                 return old[1]
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:

@@ -68,6 +68,7 @@ _STATUS = "simple_expansion"
 _WORDS = _BARE | _QUOTED | {_STATUS}
 _LINKS = frozenset({";", "&&", "||", "|"})
 _REDIRECTIONS = frozenset({"<", ">", ">>", "&>", "&>>", ">&"})
+_LEAVES = _WORDS | _LINKS | _REDIRECTIONS | {"file_descriptor", "\n"}
 _IN_STRING = frozenset({'"', "string_content", "$", _STATUS})
 _LETTER = re.compile(r"[A-Za-z0-9_./,:+@%^=-]")
 _REFLOG = re.compile(r"[A-Za-z0-9_./-]*@\{[A-Za-z0-9_-]+\}(?:\.\.[A-Za-z0-9_./-]*)?")
@@ -100,9 +101,7 @@ def _collect_leaves(root: "Node", source: bytes) -> list[_Leaf] | None:
         if node.type in _INNER:
             waiting.extend(reversed(node.children))
             continue
-        if node.type not in _WORDS | _LINKS | _REDIRECTIONS | {"file_descriptor", "\n"} or not _is_whole(
-            node
-        ):
+        if node.type not in _LEAVES or not _is_whole(node):
             return None
         gap = source[position : node.start_byte]
         if gap.strip(b" \t\n"):
@@ -120,9 +119,7 @@ def _is_whole(node: "Node") -> bool:
         return node.text == b"$?"
     if node.type != "string":
         return True
-    return all(
-        child.type in _IN_STRING and not child.is_missing and _is_whole(child) for child in node.children
-    )
+    return all(part.type in _IN_STRING and not part.is_missing and _is_whole(part) for part in node.children)
 
 
 class _NotUnderstood(Exception):
@@ -150,7 +147,7 @@ class _Reader:
                     inputs += self._redirection(piece, target[1] if target else [])
                 elif words:
                     commands.append(SimpleCommand(link, tuple(words), tuple(inputs)))
-                    words, inputs, link = [], [], _link(kind)
+                    words, inputs, link = [], [], kind if kind in ("&&", "||", "|") else ";"
                 elif kind != "\n" or inputs:
                     return None
         except _NotUnderstood:
@@ -232,14 +229,6 @@ class _Reader:
 
     def _text(self, leaf: _Leaf) -> str:
         return self._source[leaf.start : leaf.end].decode()
-
-
-def _link(kind: str) -> Link:
-    match kind:
-        case "&&" | "||" | "|":
-            return kind
-        case _:
-            return ";"
 
 
 def _without_double_quotes(inside: str) -> str:

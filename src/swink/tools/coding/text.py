@@ -103,22 +103,16 @@ def describe_binary(data: bytes) -> str:
 
 def make_printable(text: str) -> str:
     """Text as it can be shown and sent: bytes that were no text become replacement characters."""
-    return (
-        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogates(text) else text
-    )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def hash_content(data: bytes) -> str:
     """What identifies the content of a file in a conversation."""
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-def _has_surrogates(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _decodes(data: bytes, name: str) -> bool:

@@ -32,7 +32,6 @@ _STORE = re.compile(
     r"node_modules|site-packages|dist-packages|python\d.*|registry|repository|mod|pkgs|gems|toolchains|\.git"
 )
 """Directories of packages that anybody can download, which hold keys for tests."""
-_CACHES = ".cache"
 _ADMINISTERED = tuple(path for path in SYSTEM if path != "/opt")
 _RECENT = 2_000_000_000
 """Nanoseconds: a directory that changed more recently is read again, because time stamps are coarse."""
@@ -67,11 +66,10 @@ def search(tops: Iterable[str]) -> list[str]:
 
 
 def _is_left_out(top: str) -> bool:
-    return (
-        _STORE.fullmatch(os.path.basename(top)) is not None
-        or os.path.basename(os.path.dirname(top)) == _CACHES
-        or any(is_beneath(top, system) for system in _ADMINISTERED)
-    )
+    above, name = os.path.split(top)
+    if _STORE.fullmatch(name) or os.path.basename(above) == ".cache":
+        return True
+    return any(is_beneath(top, system) for system in _ADMINISTERED)
 
 
 def _list_suspects(top: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from swink.tools.coding.options import Arguments, OptionTable, declare_options, 
 from swink.tools.coding.shellcontext import PLAIN_GLOB, ShellContext
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.\d{1,9})?")
+Condition = Callable[[Arguments, ShellContext], bool]
 
 
 class Viewer(Struct, frozen=True):
@@ -22,7 +23,7 @@ class Viewer(Struct, frozen=True):
     operands: Callable[[Arguments], Sequence[str]]
     """Those that are paths."""
     most: int | None = None
-    also: Callable[[Arguments, ShellContext], bool] | None = None
+    also: Condition | None = None
     keeps_links: Callable[[Arguments], bool] | None = None
     """For programs that do not read files: whether an operand that is a link stands for the link itself."""
 
@@ -32,9 +33,8 @@ class Viewer(Struct, frozen=True):
 
         What is declared to take none may change something by one: `hostname x` sets the name.
         """
-        return (
-            self.also is None and self.most != 0 and (self.keeps_links is not None or self.operands is _none)
-        )
+        prints_none = self.keeps_links is not None or self.operands is _none
+        return self.also is None and self.most != 0 and prints_none
 
     def only_looks(self, words: Sequence[str], shell: ShellContext) -> bool:
         """Whether the program, with these arguments, only looks at what is inside."""
@@ -43,17 +43,12 @@ class Viewer(Struct, frozen=True):
         arguments = read_arguments(self.options, words)
         if arguments is None or (self.most is not None and len(arguments.operands) > self.most):
             return False
-        if not all(
-            map(self._rule(arguments, shell), (*arguments.paths, *arguments.late, *self.operands(arguments)))
-        ):
+        is_fine = shell.inside
+        if self.keeps_links is not None:
+            is_fine = shell.holds if self.keeps_links(arguments) else shell.reaches
+        if not all(map(is_fine, (*arguments.paths, *arguments.late, *self.operands(arguments)))):
             return False
         return self.also is None or self.also(arguments, shell)
-
-    def _rule(self, arguments: Arguments, shell: ShellContext) -> Callable[[str], bool]:
-        """What its paths must fulfil."""
-        if self.keeps_links is None:
-            return shell.inside
-        return shell.holds if self.keeps_links(arguments) else shell.reaches
 
 
 def _all(arguments: Arguments) -> Sequence[str]:
@@ -65,20 +60,15 @@ def _none(arguments: Arguments) -> Sequence[str]:
 
 
 def _after_pattern(arguments: Arguments) -> Sequence[str]:
-    return (
-        arguments.operands
-        if arguments.has("-e", "-f", "--regexp", "--file", "--files", "--type-list")
-        else arguments.operands[1:]
-    )
+    has_none = arguments.has("-e", "-f", "--regexp", "--file", "--files", "--type-list")
+    return arguments.operands if has_none else arguments.operands[1:]
 
 
 def _after_first(arguments: Arguments) -> Sequence[str]:
     return arguments.operands[1:]
 
 
-def _paths(
-    options: str, most: int | None = None, also: Callable[[Arguments, ShellContext], bool] | None = None
-) -> Viewer:
+def _paths(options: str, most: int | None = None, also: Condition | None = None) -> Viewer:
     return Viewer(declare_options(options), _all, most, also)
 
 
@@ -93,15 +83,11 @@ def _lists_links(arguments: Arguments) -> bool:
     return (is_long or arguments.has("-d", "--directory")) and not arguments.has("-H")
 
 
-def _texts(
-    options: str, most: int | None = None, also: Callable[[Arguments, ShellContext], bool] | None = None
-) -> Viewer:
+def _texts(options: str, most: int | None = None, also: Condition | None = None) -> Viewer:
     return Viewer(declare_options(options), _none, most, also)
 
 
-def _own(
-    options: str, most: int | None = None, also: Callable[[Arguments, ShellContext], bool] | None = None
-) -> Viewer:
+def _own(options: str, most: int | None = None, also: Condition | None = None) -> Viewer:
     """A program that reads its options in a way of its own, where letters with a value stand alone."""
     return Viewer(declare_options(options, attaches=False), _all, most, also)
 
@@ -119,30 +105,21 @@ def _search_keeps_out(arguments: Arguments, shell: ShellContext) -> bool:
 def _ripgrep_keeps_out(arguments: Arguments, shell: ShellContext) -> bool:
     if arguments.has("--files", "--type-list"):
         return True
-    globs = [
-        glob
-        for name in ("-g", "--glob", "--iglob")
-        for glob in arguments.options.get(name, ())
-        if not glob.startswith("!")
-    ]
+    given = [glob for name in ("-g", "--glob", "--iglob") for glob in arguments.options.get(name, ())]
+    globs = [glob for glob in given if not glob.startswith("!")]
     # A glob that is wanted finds names with a leading dot, too, but nothing that it does not match.
-    is_plain = not arguments.has("--iglob", "--glob-case-insensitive") and all(
-        map(PLAIN_GLOB.fullmatch, globs)
-    )
-    names = globs if is_plain else []
+    folds = arguments.has("--iglob", "--glob-case-insensitive")
+    names = globs if not folds and all(map(PLAIN_GLOB.fullmatch, globs)) else []
     skips_dots = not globs and not arguments.has("--hidden", "-.", "-u", "--unrestricted")
-    return not any(
-        shell.shows_secrets(path, skips_dots=skips_dots, names=names)
-        for path in _after_pattern(arguments) or ["."]
-    )
+    paths = _after_pattern(arguments) or ["."]
+    return not any(shell.shows_secrets(path, skips_dots=skips_dots, names=names) for path in paths)
 
 
 def _compares_files(arguments: Arguments, shell: ShellContext) -> bool:
     """diff: what it finds in directories may be links, or hidden."""
-    directories = [path for path in arguments.operands if shell.is_directory(path)]
-    return not directories or (
-        arguments.has("--no-dereference") and not any(map(shell.shows_secrets, directories))
-    )
+    folders = [path for path in arguments.operands if shell.is_directory(path)]
+    keeps_links = arguments.has("--no-dereference")
+    return not folders or (keeps_links and not any(map(shell.shows_secrets, folders)))
 
 
 def _names_no_output(arguments: Arguments, shell: ShellContext) -> bool:
@@ -167,9 +144,8 @@ def _names_no_response_file(arguments: Arguments, shell: ShellContext) -> bool:
 
 def _sed_only_prints(arguments: Arguments, shell: ShellContext) -> bool:
     given = arguments.options.get("-e", ()) + arguments.options.get("--expression", ())
-    return all(map(expressions.is_harmless_sed, given or arguments.operands[:1])) and bool(
-        given or arguments.operands
-    )
+    scripts = given or arguments.operands[:1]
+    return bool(scripts) and all(map(expressions.is_harmless_sed, scripts))
 
 
 def _sed_paths(arguments: Arguments) -> Sequence[str]:

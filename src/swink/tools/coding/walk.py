@@ -102,11 +102,9 @@ def _walk_below(
         if not number % _OFTEN:
             check_stop()
         path = prefix + name
-        if (
-            name == ".git"
-            or workspace.is_hidden(path)
-            or (rules and is_ignored(rules, path, name, is_directory))
-        ):
+        if name == ".git" or workspace.is_hidden(path):
+            continue
+        if rules and is_ignored(rules, path, name, is_directory):
             continue
         yield WalkEntry(path, name, directory, is_directory, is_link, is_file)
         if is_directory and depth > 1:

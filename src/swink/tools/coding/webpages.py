@@ -47,10 +47,8 @@ _CHARSETS = re.compile(
     r"|tis-620|mac-\w+|shift_jis\w*|euc_(?:jp|kr|jis_2004|jisx0213)|iso2022_(?:jp|kr)\w*|gb2312|gbk|gb18030"
     r"|hz|big5\w*|johab"
 )
-_REDIRECTS = (301, 302, 303, 307, 308)
 
 _PACKINGS = ("gzip", "x-gzip", "deflate")
-_STEP = 1 << 18
 
 
 class Page(Struct, frozen=True):
@@ -125,32 +123,26 @@ class Fetcher:
             "accept-encoding": "identity",
         }
         try:
-            async with (
-                aiohttp.ClientSession(
-                    connector=connector,
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                    auto_decompress=False,
-                    headers=headers,
-                ) as session,
-                session.get(url, allow_redirects=False) as response,
-            ):
+            jar = aiohttp.DummyCookieJar()
+            session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=jar, auto_decompress=False, headers=headers
+            )
+            async with session, session.get(url, allow_redirects=False) as response:
                 location = response.headers.get("location")
-                if response.status in _REDIRECTS and location:
+                if response.status in (301, 302, 303, 307, 308) and location:
                     return location
                 packing = response.headers.get("content-encoding", "").strip().lower()
                 if packing not in ("", "identity", *_PACKINGS):
                     raise ToolError(f"the server packs its answer with {packing}, which is not understood")
                 body, is_cut = await _read(response)
-                return Page(
-                    url, response.status, response.headers.get("content-type", ""), packing, body, is_cut
-                )
+                kind = response.headers.get("content-type", "")
+                return Page(url, response.status, kind, packing, body, is_cut)
         except (aiohttp.ClientError, ValueError, OSError) as error:
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, UrlRefused):
                 cause = cause.__cause__ or cause.__context__
-            raise cause or ToolError(
-                f"{url} could not be fetched: {type(error).__name__}: {error}"
-            ) from error
+            text = f"{url} could not be fetched: {type(error).__name__}: {error}"
+            raise cause or ToolError(text) from error
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """What a name resolves to; refused if any of it is not to be fetched from."""
@@ -240,7 +232,7 @@ def _unpack(page: Page, check_stop: Callable[[], None]) -> tuple[bytes, bool]:
         while data and not unpack.eof and len(body) <= MAX_BODY:
             check_stop()
             try:
-                body += unpack.decompress(data, _STEP)
+                body += unpack.decompress(data, 1 << 18)
             except zlib.error as error:
                 if not body:
                     raise ToolError(f"the server's answer cannot be unpacked: {error}") from error
@@ -261,13 +253,8 @@ def _build_result(page: Page, stopped: threading.Event) -> ToolResult:
             raise ToolError("cancelled")
 
     body, is_cut = _unpack(page, check_stop)
-    details = {
-        "url": page.url,
-        "status": page.status,
-        "content_type": page.content_type,
-        "bytes": len(body),
-        "cut": is_cut,
-    }
+    details = {"url": page.url, "status": page.status, "content_type": page.content_type}
+    details |= {"bytes": len(body), "cut": is_cut}
     is_error = page.status >= 400
     media_type = page.content_type.split(";")[0].strip().lower()
     head = f"[{page.url}, status {page.status}, {media_type or 'no content type'}]"

@@ -15,18 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from swink.errors import InvalidInput
+from swink.system import targets
 from swink.system.files import READ
-from swink.system.targets import (
-    LONGEST,
-    Seen,
-    Target,
-    Version,
-    look,
-    remember,
-    take_targets,
-    version_of,
-    was_written,
-)
+from swink.system.targets import LONGEST, Seen, Target, Version
 from swink.system.writable import is_beneath, mark_writable
 from swink.tools import ToolContext, ToolError
 from swink.tools.coding.credentials import Readable, explain_refusal, holds_credentials, suspect
@@ -77,7 +68,7 @@ class Spot:
             raise self.trouble(error) from error
         found = os.fstat(fd)
         mode = found.st_mode
-        if stat.S_ISREG(mode) and self._is_judged(version_of(found)):
+        if stat.S_ISREG(mode) and self._is_judged(targets.version_of(found)):
             return fd
         os.close(fd)
         if stat.S_ISREG(mode):
@@ -94,7 +85,7 @@ class Spot:
 
     def _is_judged(self, version: Version) -> bool:
         """Whether a file is the one that was judged, or was written meanwhile by another call."""
-        return self.seen is None or version == self.seen.version or was_written(version)
+        return self.seen is None or version == self.seen.version or targets.was_written(version)
 
     def trouble(self, error: OSError) -> ToolError:
         """What an error of the system means for this path."""
@@ -123,14 +114,10 @@ class Workspace:
         self.root = Path(os.path.realpath(self._given))
         if not self.root.is_dir():
             raise InvalidInput(f"the workspace {self.root} is not a directory")
-        self._given_hidden = [
-            os.path.join(self.root, os.path.expanduser(path)) for path in as_tuple("hidden", hidden)
-        ]
-        self._known_hidden = frozenset(
-            path
-            for path in list_secret_paths(root=self.root, missing=True)
-            if is_beneath(path, str(self.root))
-        )
+        hidden = as_tuple("hidden", hidden)
+        self._given_hidden = [os.path.join(self.root, os.path.expanduser(path)) for path in hidden]
+        secrets = list_secret_paths(root=self.root, missing=True)
+        self._known_hidden = frozenset(path for path in secrets if is_beneath(path, str(self.root)))
         self._hidden = self._known_hidden
         self._readable = Readable(self.root, as_tuple("readable", readable))
         self._writable = mark_writable(self.root)
@@ -150,9 +137,8 @@ class Workspace:
         Without `follow` a link at its end is refused. If the call was `judged`, it is that place or none.
         """
         if self._given_hidden:  # one that was made since the last look may be a link
-            self._hidden = self._known_hidden.union(
-                self._given_hidden, map(os.path.realpath, self._given_hidden)
-            )
+            real = map(os.path.realpath, self._given_hidden)
+            self._hidden = self._known_hidden.union(self._given_hidden, real)
         trail = _Trail(self.root)
         try:
             rest = self._walk(trail, path, make_parents=make_parents, follow=follow)
@@ -175,7 +161,7 @@ class Workspace:
         """What a path leads to now, for the judge of a call; None for one that all tools refuse."""
         if len(path) > LONGEST or "\0" in path:
             return None
-        return look(os.path.join(self.root, path))
+        return targets.look(os.path.join(self.root, path))
 
     def inside(self, target: Target) -> str | None:
         """Where a target is, relative to the root; None outside."""
@@ -184,11 +170,11 @@ class Workspace:
 
     def bind(self, run: object | None, call_id: str, path: str, target: Target) -> None:
         """Let a call touch what its path was judged by, and nothing else."""
-        remember(run, call_id, os.path.join(self.root, path), target)
+        targets.remember(run, call_id, os.path.join(self.root, path), target)
 
     def judged(self, ctx: ToolContext, path: str) -> list[Target]:
         """What a call was judged by, if it was."""
-        return take_targets(ctx.call_id, os.path.join(self.root, path))
+        return targets.take_targets(ctx.call_id, os.path.join(self.root, path))
 
     def directory(self, path: str) -> str:
         """The absolute path of a directory, as a command's working directory."""
@@ -201,9 +187,8 @@ class Workspace:
         if not self._hidden:
             return False
         full = os.path.join(self.root, path)
-        return full in self._hidden or any(
-            full[:at] in self._hidden for at, char in enumerate(full) if char == "/"
-        )
+        above = (full[:at] for at, char in enumerate(full) if char == "/")
+        return full in self._hidden or not self._hidden.isdisjoint(above)
 
     def may_show(self, spot: Spot) -> bool:
         """Whether the content of a file may be read: not if it holds credentials that nobody named."""
@@ -393,10 +378,6 @@ def lock_spot(spot: Spot) -> Generator[None, None, None]:
 
 
 def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFIFO: "a pipe",
-        stat.S_IFSOCK: "a socket",
-        stat.S_IFCHR: "a device",
-        stat.S_IFBLK: "a device",
-    }
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    kinds |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "a device")
     return kinds.get(stat.S_IFMT(mode), "something else")

@@ -155,25 +155,22 @@ def applies(base: Any, name: str, bound: Any) -> bool:
 
 def check_bound(name: str, bound: Any) -> Callable[[Any], Any]:
     """A constraint as a check, which gives the value back or raises `ValueError`."""
-
-    def check(value: Any) -> Any:
-        if not _HOLDS[name](value, bound):
-            raise ValueError(f"must have {name}={bound!r}")
-        return value
-
-    return check
+    return _make_check(lambda value: _HOLDS[name](value, bound), f"must have {name}={bound!r}")
 
 
 def other_checks(base: Any, notes: Annotations) -> list[Callable[[Any], Any]]:
     """The checks that are no constraints: predicates, and what only pydantic understands."""
-    checks = [_check_predicate(predicate) for predicate in notes.predicates]
+    checks = [
+        _make_check(predicate, f"{getattr(predicate, '__name__', predicate)} does not hold")
+        for predicate in notes.predicates
+    ]
     return [*checks, _check_by_pydantic(base, notes.pydantic)] if notes.pydantic else checks
 
 
-def _check_predicate(predicate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _make_check(holds: Callable[[Any], Any], problem: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
-        if not predicate(value):
-            raise ValueError(f"{getattr(predicate, '__name__', predicate)} does not hold")
+        if not holds(value):
+            raise ValueError(problem)
         return value
 
     return check
@@ -205,9 +202,8 @@ def validate_with_pydantic(validate: Callable[[Any], Any], value: Any) -> Any:
         return validate(value)
     except ValidationError as error:
         problems = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()]
-        raise ValueError(
-            "; ".join(f"{place}: {text}" if place else text for place, text in problems)
-        ) from error
+        lines = [f"{place}: {text}" if place else text for place, text in problems]
+        raise ValueError("; ".join(lines)) from error
 
 
 def run_checks(value: Any, checks: Sequence[Callable[[Any], Any]]) -> Any:

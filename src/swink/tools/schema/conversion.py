@@ -236,17 +236,11 @@ class _Replacement:
         if base is type(None) or not outer.checks:
             return self.replace(member)
         notes = notes_of(extras)
-        bounds = [item for item in outer.bounds if is_union(base) or applies(base, *item)]
-        return self._replace_base(
-            base,
-            Annotations(
-                (*extras, *outer.extras),
-                [*notes.bounds, *bounds],
-                [*notes.predicates, *outer.predicates],
-                [*notes.pydantic, *outer.pydantic],
-                notes.schema,
-            ),
-        )
+        notes.extras += outer.extras
+        notes.bounds += [item for item in outer.bounds if is_union(base) or applies(base, *item)]
+        notes.predicates += outer.predicates
+        notes.pydantic += outer.pydantic
+        return self._replace_base(base, notes)
 
     def _is_native(self, hint: Any, seen: set[Any]) -> bool:
         """Whether msgspec describes and converts the whole of a hint by itself."""

@@ -10,12 +10,8 @@ def parse_docstring(text: str | None) -> tuple[str, dict[str, str]]:
         return "", {}
     doc = inspect.cleandoc(text)
     sphinx = dict(re.findall(r"^:param (?:[\w.\[\], |]+ )?(\w+):\s*(.+(?:\n[ \t]+.+)*)", doc, re.M))
-    head = re.split(
-        r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):?[ \t]*\n|^:\w+",
-        doc,
-        maxsplit=1,
-        flags=re.M,
-    )[0]
+    heading = r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):?[ \t]*\n|^:\w+"
+    head = re.split(heading, doc, maxsplit=1, flags=re.M)[0]
     section = re.search(r"^(?:Args|Arguments|Parameters):?[ \t]*\n(-+[ \t]*\n)?(?s:(.*))", doc, re.M)
     described = {name: " ".join(value.split()) for name, value in sphinx.items()}
     if section:

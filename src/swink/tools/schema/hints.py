@@ -77,7 +77,10 @@ def fields_of(hint: Any) -> tuple[Field, ...] | None:
     origin = get_origin(hint)
     cls: Any = origin or hint
     if hasattr(cls, "model_fields"):
-        return tuple([_model_field(*item) for item in cast("Mapping[str, Any]", cls.model_fields).items()])
+        found = cast("Mapping[str, Any]", cls.model_fields).items()
+        return tuple(
+            [Field(name, item.alias or name, item.annotation, item.is_required()) for name, item in found]
+        )
     found = _raw_fields(cls)
     if found is None:
         return None
@@ -99,17 +102,11 @@ def _hints_of(cls: Any) -> dict[str, Any]:
 
 
 def _strip_qualifiers(hint: Any) -> Any:
-    while _is_qualifier(get_origin(hint)):
+    origin = get_origin(hint)
+    while origin in (Required, NotRequired, Final) or getattr(origin, "_name", "") == "ReadOnly":
         (hint,) = get_args(hint)
+        origin = get_origin(hint)
     return hint
-
-
-def _is_qualifier(origin: Any) -> bool:
-    return origin in (Required, NotRequired, Final) or getattr(origin, "_name", "") == "ReadOnly"
-
-
-def _model_field(name: str, field: Any) -> Field:
-    return Field(name, field.alias or name, field.annotation, field.is_required())
 
 
 def _raw_fields(cls: Any) -> list[tuple[str, str, bool, Any]] | None:
@@ -120,12 +117,9 @@ def _raw_fields(cls: Any) -> list[tuple[str, str, bool, Any]] | None:
             for field in msgspec.structs.fields(cls)
         ]
     if dataclasses.is_dataclass(cls):
-        defaults = [
-            (field, _default(field.default, field.default_factory)) for field in dataclasses.fields(cls)
-        ]
         return [
-            (field.name, field.name, _is_required(field), default)
-            for field, default in defaults
+            (field.name, field.name, _is_required(field), _default(field.default, field.default_factory))
+            for field in dataclasses.fields(cls)
             if field.init
         ]
     if hasattr(cls, "__attrs_attrs__"):
@@ -146,9 +140,8 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
 
 def _is_required_key(cls: Any, name: str, hint: Any) -> bool:
     """`__required_keys__` overlooks what stands in string annotations."""
-    return get_origin(hint) is not NotRequired and (
-        get_origin(hint) is Required or name in cls.__required_keys__
-    )
+    origin = get_origin(hint)
+    return origin is not NotRequired and (origin is Required or name in cls.__required_keys__)
 
 
 def _default(value: Any, factory: Any) -> Any:

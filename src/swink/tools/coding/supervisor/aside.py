@@ -9,7 +9,6 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from swink.tools.coding.supervisor import snapshot
@@ -110,7 +109,8 @@ def _overwrite(parent: int, name: str, tree: "Tree") -> None:
 
 
 def _move_aside(parent: int, name: str) -> str:
-    for aside in _names_for(name):
+    copies = [f"{name}.refused-{number}" for number in range(2, MAX_COPIES + 1)]
+    for aside in (f"{name}.refused", *copies, f"{os.urandom(8).hex()}.refused"):
         try:
             if not _exists(parent, aside):
                 os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
@@ -119,13 +119,6 @@ def _move_aside(parent: int, name: str) -> str:
             continue  # too long, or no room for another name
     _remove(parent, name)
     return ""
-
-
-def _names_for(name: str) -> "Iterator[str]":
-    yield f"{name}.refused"
-    for number in range(2, MAX_COPIES + 1):
-        yield f"{name}.refused-{number}"
-    yield f"{os.urandom(8).hex()}.refused"
 
 
 def _exists(parent: int, name: str) -> bool:

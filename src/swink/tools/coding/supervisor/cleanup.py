@@ -147,11 +147,8 @@ class Originals:
             self._check_pointer(path)
             return
         try:
-            wrong = [
-                part
-                for part in ("config", "config.worktree", "hooks", "commondir")
-                if self._is_wrong(fd, part, path)
-            ]
+            parts = ("config", "config.worktree", "hooks", "commondir")
+            wrong = [part for part in parts if self._is_wrong(fd, part, path)]
             for part in wrong:
                 self._report_refused(os.path.join(path, part), aside.move_aside(fd, part))
             names = set(os.listdir(fd))
@@ -296,10 +293,8 @@ def _find_new(root: str, watch: "dict[str, Any]", plants: list[str], notes: list
                 "programs may obey some of them when git or an editor is used there]"
             )
             return
-        was_repository = path in repositories and was_here
-        if not was_repository and (
-            os.path.basename(path).lower() == ".git" or gitconfig.is_repository(found)
-        ):
+        is_known = path in repositories and was_here
+        if not is_known and (os.path.basename(path).lower() == ".git" or gitconfig.is_repository(found)):
             yield path
 
 

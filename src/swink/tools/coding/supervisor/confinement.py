@@ -35,9 +35,8 @@ def limit(limits: dict[str, int]) -> None:
         _, hard = resource.getrlimit(kind)
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         # The soft CPU limit sends a signal that can be caught, the hard one kills a second later.
-        resource.setrlimit(
-            kind, (soft, soft + 1 if name == "CPU" and hard == resource.RLIM_INFINITY else soft)
-        )
+        extra = 1 if name == "CPU" and hard == resource.RLIM_INFINITY else 0
+        resource.setrlimit(kind, (soft, soft + extra))
 
 
 def mark(number: int) -> None:
@@ -92,10 +91,8 @@ class _Program(ctypes.Structure):
 def install_filter(program: bytes) -> None:
     """Have every system call from here on judged by a seccomp program."""
     _no_new_privileges()
-    _check(
-        _libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(_Program(len(program) // 8, program)), 0, 0),
-        "prctl(PR_SET_SECCOMP)",
-    )
+    pointer = ctypes.byref(_Program(len(program) // 8, program))
+    _check(_libc.prctl(PR_SET_SECCOMP, 2, pointer, 0, 0), "prctl(PR_SET_SECCOMP)")
 
 
 def offer_filter(program: bytes, fd: int) -> None:

@@ -36,11 +36,8 @@ def read_settings(text: str) -> "Iterator[tuple[str, str]]":
             if end < 0:
                 yield "", line
                 break
-            section = (
-                line[1:end].strip().split(None, 1)[0].partition(".")[0].casefold()
-                if line[1:end].strip()
-                else ""
-            )
+            header = line[1:end].strip()
+            section = header.split(None, 1)[0].partition(".")[0].casefold() if header else ""
             line = line[end + 1 :].strip()
         if not line or line[0] in "#;[":
             continue

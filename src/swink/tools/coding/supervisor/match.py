@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-
 ALARM = 15
 """Seconds a block may take, in case the program that would stop us is gone."""
 COMMAND_ALARM = 90

@@ -16,10 +16,7 @@ class Names:
     """
 
     def __init__(
-        self,
-        entries: tuple[str, ...],
-        stores: tuple[str, ...] = (),
-        pointers: tuple[str, ...] = (),
+        self, entries: tuple[str, ...], stores: tuple[str, ...] = (), pointers: tuple[str, ...] = ()
     ) -> None:
         self.plain = (entries, stores, pointers)
         self._names = frozenset([fold(entry) for entry in entries if "/" not in entry])

@@ -96,11 +96,8 @@ def read(parent: int, name: str, budget: ByteBudget, depth: int = 0) -> "Tree":
         raise OSError(40, f"too many directories in {name}")
     fd = os.open(name, _DIRECTORY, dir_fd=parent)
     try:
-        return (
-            "directory",
-            mode,
-            {inside: read(fd, inside, budget, depth + 1) for inside in sorted(os.listdir(fd))},
-        )
+        names = sorted(os.listdir(fd))
+        return "directory", mode, {inside: read(fd, inside, budget, depth + 1) for inside in names}
     finally:
         os.close(fd)
 

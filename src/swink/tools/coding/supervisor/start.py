@@ -167,14 +167,8 @@ def _become(launch: "Launch", directory_write: int) -> None:
     os.setsid()
     signal.set_wakeup_fd(-1)
     # Python ignores the first two, and what is ignored stays ignored across exec.
-    for number in (
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-        signal.SIGCHLD,
-        signal.SIGTERM,
-        signal.SIGINT,
-        signal.SIGHUP,
-    ):
+    caught = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, *caught):
         signal.signal(number, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(1, 2)

@@ -98,7 +98,7 @@ def end_all(child: int, guards: int, grace: float) -> int:
 def _kill_all(child: int) -> None:
     """Kill every descendant once: whole process groups first, since a bomb forks faster than one can kill."""
     killed = {os.getpgrp()}
-    for pid in _walk(child):
+    for pid, _ in _walk_with_depth(child):
         try:
             group = os.getpgid(pid)
             if group not in killed:
@@ -113,10 +113,6 @@ def _kill_all(child: int) -> None:
 def list_descendants(leader: int = 0) -> dict[int, int]:
     """Every process below this one with its depth; if orphans are not adopted, also the leader's group."""
     return dict(_walk_with_depth(leader))
-
-
-def _walk(leader: int) -> "Iterator[int]":
-    return (pid for pid, _ in _walk_with_depth(leader))
 
 
 def _walk_with_depth(leader: int) -> "Iterator[tuple[int, int]]":
