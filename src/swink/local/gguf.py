@@ -67,33 +67,28 @@ def read_head(path: Path) -> GgufHead:
         raise LoadFailed(f"{path} ends within its metadata: it is not whole") from None
 
 
-def _find(data: mmap.mmap, key: str, end: int) -> tuple[int, int] | None:
-    """Type and position of a value; a search is faster than a walk over the whole vocabulary."""
+def _find(data: mmap.mmap, key: str, end: int) -> tuple[int, int]:
+    """Type (-1 for none) and position of a value; a search is faster than a walk over the vocabulary."""
     needle = struct.pack("<Q", len(key)) + key.encode()
     at = data.find(needle, 0, end)
     if at < 0:
-        return None
+        return -1, 0
     (kind,) = struct.unpack_from("<I", data, at + len(needle))
     return kind, at + len(needle) + 4
 
 
 def _text(data: mmap.mmap, key: str) -> str:
-    match _find(data, key, _LATE):
-        case (8, at):
-            (length,) = struct.unpack_from("<Q", data, at)
-            return data[at + 8 : at + 8 + min(length, 1 << 20)].decode("utf-8", "replace")
-        case _:
-            return ""
+    kind, at = _find(data, key, _LATE)
+    if kind != 8:
+        return ""
+    (length,) = struct.unpack_from("<Q", data, at)
+    return data[at + 8 : at + 8 + min(length, 1 << 20)].decode("utf-8", "replace")
 
 
 def _number(data: mmap.mmap, key: str, end: int = _EARLY) -> int | None:
-    match _find(data, key, end):
-        case (4 | 5, at):
-            return int(struct.unpack_from("<i", data, at)[0])
-        case (10 | 11, at):
-            return int(struct.unpack_from("<q", data, at)[0])
-        case _:
-            return None
+    kind, at = _find(data, key, end)
+    form = {4: "<i", 5: "<i", 10: "<q", 11: "<q"}.get(kind)
+    return None if form is None else int(struct.unpack_from(form, data, at)[0])
 
 
 def _control_tokens(data: mmap.mmap, template: str) -> tuple[str, ...]:
@@ -116,9 +111,8 @@ def _control_tokens(data: mmap.mmap, template: str) -> tuple[str, ...]:
 
 def _array(data: mmap.mmap, key: str, item: int) -> tuple[int, int] | None:
     """Position and length of a list of this type."""
-    match _find(data, key, _LATE):
-        case (9, at):
-            kind, count = struct.unpack_from("<IQ", data, at)
-            return (at + 12, count) if kind == item else None
-        case _:
-            return None
+    kind, at = _find(data, key, _LATE)
+    if kind != 9:
+        return None
+    of, count = struct.unpack_from("<IQ", data, at)
+    return (at + 12, count) if of == item else None

@@ -51,9 +51,12 @@ def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool, di
     env = {**read_git_identity(mounts.home), **plain.env, "TMPDIR": "/tmp", "HOME": home, **caches}
     inside = [name for name in env if _makes_the_linker_load(name)]
     set_inside = [word for name in inside for word in ("--setenv", name, env.pop(name))]
+    program = find_program("bwrap")
+    if program is None:
+        raise CannotStart("bwrap (package bubblewrap) is not there any more")
     return replace(
         plain,
-        argv=(_find_bubblewrap(), *set_inside, *options, *_limit_processes(plain)),
+        argv=(program, *set_inside, *options, *_limit_processes(plain)),
         cwd="/",
         env=env,
         guards=GUARDS,
@@ -63,13 +66,6 @@ def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool, di
         reserved=tuple(list_reservations(mounts, plan.guard, private)),
         watch=plan.watch(plan.guard.kept),
     )
-
-
-def _find_bubblewrap() -> str:
-    found = find_program("bwrap")
-    if found is None:
-        raise CannotStart("bwrap (package bubblewrap) is not there any more")
-    return found
 
 
 def _makes_the_linker_load(name: str) -> bool:

@@ -51,10 +51,6 @@ class _Span(Struct, frozen=True):
     edit: int
 
 
-class _Ambiguous(Struct, frozen=True):
-    places: list[tuple[int, int]]
-
-
 def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
     """Apply all the edits, or raise `EditFailed` with everything that is wrong with them."""
     lines = _Lines(text)
@@ -65,8 +61,6 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
         match _find_places(text, lines, edit):
             case str(problem):
                 problems.append(label + problem)
-            case _Ambiguous(places):
-                problems.append(label + _explain_ambiguity(lines, edit, places))
             case places:
                 spans += [
                     _Span(start, end, _fit_line_ends(text, lines, edit, start, end), number)
@@ -83,7 +77,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
     return Applied(_splice(text, spans), tuple(lines.number(span.start) for span in spans))
 
 
-def _find_places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]] | _Ambiguous | str:
+def _find_places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]] | str:
     if not edit.old:
         return "`old` is empty; quote the text to replace, or use write_file to write a whole file"
     if edit.old == edit.new:
@@ -97,7 +91,7 @@ def _find_places(text: str, lines: "_Lines", edit: Edit) -> list[tuple[int, int]
         distances = [abs(lines.number(start) - edit.near_line) for start, _ in found]
         least = min(distances)
         found = [place for place, distance in zip(found, distances, strict=True) if distance == least]
-    return found if len(found) == 1 else _Ambiguous(found)
+    return found if len(found) == 1 else _explain_ambiguity(lines, edit, found)
 
 
 def _find_exact(text: str, old: str) -> Iterator[tuple[int, int]]:

@@ -81,7 +81,7 @@ class DomainApproval:
 class RequestRefused(Exception):
     """A request that is not passed on: status and reason."""
 
-    def __init__(self, status: str, reason: str) -> None:
+    def __init__(self, reason: str, status: str = "403 Forbidden") -> None:
         super().__init__(reason)
         self.status = status
 
@@ -170,34 +170,28 @@ class Egress:
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         name = canonicalize(host)
         if name is None:
-            raise RequestRefused(
-                "403 Forbidden",
-                f"{host[:300]!r} is no domain name; addresses are not reached from this sandbox",
-            )
+            reason = f"{host[:300]!r} is no domain name; addresses are not reached from this sandbox"
+            raise RequestRefused(reason)
         if not await self._approval.allows(name, port):
             entry = name if port in PORTS else f"{name}:{port}"
             raise RequestRefused(
-                "403 Forbidden",
                 f"{entry} is not among the domains of this sandbox; "
-                f"to allow it, the program adds it: net=[{entry!r}]",
+                f"to allow it, the program adds it: net=[{entry!r}]"
             )
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await self._reach(name, port)
         except (OSError, TimeoutError) as error:
-            raise RequestRefused(
-                "502 Bad Gateway", f"{name}:{port} cannot be reached: {error or 'no answer in time'}"
-            ) from error
+            reason = f"{name}:{port} cannot be reached: {error or 'no answer in time'}"
+            raise RequestRefused(reason, "502 Bad Gateway") from error
 
     async def _reach(self, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         found = list(await self._resolve(name, port))
         for text in found:
             address = parse_address(text)
             if address is None or not is_allowed(address, self._networks):
-                raise RequestRefused(
-                    "403 Forbidden",
-                    f"{name} ({text}) is not an address of the public internet, so it is not reached",
-                )
+                reason = f"{name} ({text}) is not an address of the public internet, so it is not reached"
+                raise RequestRefused(reason)
         trouble: OSError | None = None
         for text in found:
             try:
@@ -212,13 +206,11 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(HEAD_TIMEOUT):
             return await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise RequestRefused(
-            "431 Request Header Fields Too Large", f"a request has at most {MAX_HEAD:,} bytes before its body"
-        ) from None
+        reason = f"a request has at most {MAX_HEAD:,} bytes before its body"
+        raise RequestRefused(reason, "431 Request Header Fields Too Large") from None
     except TimeoutError:
-        raise RequestRefused(
-            "408 Request Timeout", f"a request is complete within {HEAD_TIMEOUT:g} s"
-        ) from None
+        reason = f"a request is complete within {HEAD_TIMEOUT:g} s"
+        raise RequestRefused(reason, "408 Request Timeout") from None
 
 
 def _parse_request(head: bytes) -> tuple[str, int, bytes]:
@@ -229,23 +221,22 @@ def _parse_request(head: bytes) -> tuple[str, int, bytes]:
     if not version.startswith("HTTP/1.") or any(
         line[:1] in (" ", "\t") or "\n" in line or "\r" in line for line in lines
     ):
-        raise RequestRefused(
-            "400 Bad Request", "this is an HTTP proxy; requests look like CONNECT host:443 HTTP/1.1"
-        )
+        reason = "this is an HTTP proxy; requests look like CONNECT host:443 HTTP/1.1"
+        raise RequestRefused(reason, "400 Bad Request")
     try:
         parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port, parts = None, None, urlsplit("")
     if not host or "@" in parts.netloc or any(char in target for char in " \t\\"):
-        raise RequestRefused("400 Bad Request", "the request names no host that is understood")
+        raise RequestRefused("the request names no host that is understood", "400 Bad Request")
     if method == "CONNECT":
         return host, port or 443, b""
     if parts.scheme != "http":
-        raise RequestRefused("400 Bad Request", "only http:// goes here in plain; for https:// use CONNECT")
+        raise RequestRefused("only http:// goes here in plain; for https:// use CONNECT", "400 Bad Request")
     if not all(_HEADER.match(line) for line in lines[1:] if line):
         # `Host : x` would be a header to some servers.
-        raise RequestRefused("400 Bad Request", "a header is a name, a colon and a value")
+        raise RequestRefused("a header is a name, a colon and a value", "400 Bad Request")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     dropped = ("host:", "connection:", "keep-alive:", "proxy-", "upgrade:")
     kept = [line for line in lines[1:] if line and not line.lower().startswith(dropped)]
