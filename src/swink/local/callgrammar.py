@@ -20,8 +20,7 @@ from swink.tools.schema import Shape
 
 _HEAD = re.compile(r'\s*\{\s*"tool"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*')
 _LARK = "%llguidance {}\n"
-_WORDS = r"/[^{`\s](.|\n)*/"
-"""Text that does not begin like a call, which models also put between backticks."""
+_WORDS = r"/[^{`\s](.|\n)*/"  # text that does not begin like a call, which models also put between backticks
 
 NO_CALL = "root ::= [^{ \\n\\t`] [^\\x00]*\n"
 """Words, and no call; in llama.cpp's own notation, whose texts may end with any token that ends a reply."""

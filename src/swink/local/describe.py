@@ -12,8 +12,7 @@ from swink.stream import ToolSpec
 Schema = Mapping[str, Any]
 
 _EXAMPLES: Schema = {"array": [], "integer": 1, "number": 1, "boolean": True, "null": None}
-_MOST_VALUES = 20
-"""How many values of an enum are named; the grammar knows them all."""
+_MOST_VALUES = 20  # how many values of an enum are named; the grammar knows them all
 
 
 def describe_tools(tools: Sequence[ToolSpec]) -> str:

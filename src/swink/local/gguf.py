@@ -11,8 +11,7 @@ from swink.local.states import LoadFailed
 _EARLY, _LATE = 1 << 20, 64 << 20
 """How far a key is searched for: the numbers are before the vocabulary, the chat template is behind it."""
 
-_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
-"""Types of tokens."""
+_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4  # types of tokens
 
 
 class GgufHead(Struct, frozen=True):

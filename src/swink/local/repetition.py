@@ -11,11 +11,9 @@ an end. Only what recurs exactly, and more often than people would write it, is 
 import re
 from collections import deque
 
-_GRAM = 16
-"""Characters that have to recur before the text after them is compared."""
+_GRAM = 16  # characters that have to recur before the text after them is compared
 
-_BOUNDARIES = 8
-"""How many sentences or lines back a repetition is noticed from its first character on."""
+_BOUNDARIES = 8  # how many sentences or lines back a repetition is noticed from its first character on
 
 _LEAST, _WORDY, _WORDLESS = 120, 300, 1500
 """Characters of repeated text: fewer than the first number are never a loop; sentences have to reach the
@@ -29,14 +27,11 @@ class Repetition:
 
     def __init__(self) -> None:
         self.looping = False
-        self._text: list[str] = []
-        """What is compared: the text without the numbers of lists."""
+        self._text: list[str] = []  # what is compared: the text without the numbers of lists
         self._gram = ""
-        self._seen: dict[str, int] = {}
-        """Where each run of characters ended last."""
+        self._seen: dict[str, int] = {}  # where each run of characters ended last
         self._period = 0
-        self._matched = 0
-        """How many characters in a row are the same as those one period before."""
+        self._matched = 0  # how many characters in a row are the same as those one period before
         self._boundaries: deque[int] = deque([0], _BOUNDARIES)
         self._distances: list[int] = []
         """How far back the sentences begin that the current one repeats so far."""

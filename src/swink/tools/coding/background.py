@@ -22,8 +22,7 @@ MOST = 8
 """Commands in the background at a time."""
 SECONDS = 12 * 3600.0
 """How long one may take."""
-_FIRST = 1.0
-"""Seconds a command that begins here is watched, so that a failure at once is seen at once."""
+_FIRST = 1.0  # seconds a command that begins here is watched, so that a failure at once is seen at once
 _KEPT = 64_000
 _ENDED = 20
 

@@ -25,8 +25,7 @@ _MOVED = (
     "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOBIN", "NVM_DIR", "PYENV_ROOT",
 )  # fmt: skip
 """Variables that name what otherwise is a hidden folder or a tool chain."""
-_DEEP = (".config", ".local")
-"""Hidden folders whose folders have links, too."""
+_DEEP = (".config", ".local")  # hidden folders whose folders have links, too
 
 
 def explain_home(root: Path) -> str:

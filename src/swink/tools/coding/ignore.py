@@ -25,8 +25,7 @@ _CLASSES = {
 }  # fmt: skip
 _NEVER = r"(?!)"
 _SPECIAL = re.compile(r"[*?\[\\]")
-_GROUP = 50
-"""Patterns compiled into one regular expression."""
+_GROUP = 50  # patterns compiled into one regular expression
 
 
 class _Rule(Struct, frozen=True):

@@ -35,8 +35,7 @@ _RIPGREP_OPTIONS = (
     "--no-config", "--files-with-matches", "--null", "--text", "--no-messages", "--no-ignore", "--hidden",
     "--no-mmap",
 )  # fmt: skip
-_BATCH = 500_000
-"""Characters of file names given to one ripgrep."""
+_BATCH = 500_000  # characters of file names given to one ripgrep
 
 
 class Query(Struct, frozen=True):

@@ -39,8 +39,7 @@ _IN_SYSTEM = (
     "/etc/machine-id.secret",
 )  # fmt: skip
 
-_PEOPLE = range(1000, 65_534)
-"""Numbers of users that are people, and not services."""
+_PEOPLE = range(1000, 65_534)  # numbers of users that are people, and not services
 
 _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 

@@ -26,8 +26,7 @@ _RECENT = 2_000_000_000
 """Nanoseconds: a directory that changed more recently is read again, because time stamps are coarse."""
 _HEAD = 1 << 16
 
-_Stamp = tuple[int, int, int]
-"""Device, number and change time."""
+_Stamp = tuple[int, int, int]  # device, number and change time
 
 
 class TooLarge(Exception):

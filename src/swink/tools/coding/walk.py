@@ -24,8 +24,7 @@ MAX_RULES = 1 << 20
 SECONDS = 60.0
 """How long a walk may take, with whatever is done to the files on the way."""
 
-_OFTEN = 50
-"""Entries between two calls of `check_stop`, each of which costs as much as an entry."""
+_OFTEN = 50  # entries between two calls of `check_stop`, each of which costs as much as an entry
 
 StopCheck = Callable[[], None]
 """Called often during a walk; raises when the walk should end."""
