@@ -22,7 +22,7 @@ from swink.memory.postgres import PostgresDatabase
 from swink.memory.sqlbackend import Connection, Database
 from swink.memory.sqlite import SqliteFile
 from swink.messages.jsondata import decode, encode
-from swink.system.threads import Serial, in_thread
+from swink.system.threads import Serial, off_loop
 
 KEPT = 10
 """How many checkpoints of a conversation are kept, unless you say otherwise."""
@@ -115,17 +115,9 @@ class Checkpoints:
         """Keep what `agent.checkpoint()` gave; older ones than the newest few are forgotten."""
         await self._serial.call(self.sync.save, data)
 
-    async def newest(self) -> dict[str, Any] | None:
-        """The newest that can be read, for `Agent.restore`; None if there is none."""
-        return await in_thread(self.sync.newest)
-
-    async def list(self) -> list[SavedCheckpoint]:
-        """The checkpoints that are there, the newest first."""
-        return await in_thread(self.sync.list)
-
-    async def load(self, number: int) -> dict[str, Any]:
-        """A checkpoint of the list."""
-        return await in_thread(self.sync.load, number)
+    newest = off_loop(SyncCheckpoints.newest)
+    list = off_loop(SyncCheckpoints.list)
+    load = off_loop(SyncCheckpoints.load)
 
     async def aclose(self) -> None:
         """Wait until what was saved is stored, and give back what is held open."""

@@ -16,7 +16,7 @@ from swink.memory.session import Session, SyncSession
 from swink.messages import AssistantMessage, CustomMessage, ToolResultMessage
 from swink.messages.checks import check_type, check_word
 from swink.messages.records import CustomSaved, FilesChanged, MessageSaved, Record, type_of
-from swink.system.threads import in_thread
+from swink.system.threads import in_thread, off_loop
 
 _JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval"})
 _ROLES = ("user", "assistant", "tool_result", "custom")
@@ -203,58 +203,15 @@ class Store:
         """
         return Session(self._backend, await in_thread(self.sync.split, id, at))
 
-    async def load(
-        self,
-        id: str,
-        *,
-        last: int | None = None,
-        after: float | None = None,
-        types: Collection[str] | None = None,
-    ) -> list[Record]:
-        """The records of a session: of some types, with a message later than `after`, the last so many."""
-        return await in_thread(self.sync.load, id, last=last, after=after, types=types)
-
-    async def list(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
-        """The sessions, the last updated first."""
-        return await in_thread(self.sync.list, limit=limit, directory=directory)
-
-    async def search(
-        self,
-        text: str,
-        *,
-        limit: int = 20,
-        after: float | None = None,
-        before: float | None = None,
-        session: str | None = None,
-        role: str | None = None,
-    ) -> "list[Hit]":
-        """Messages with all these words, or with "a phrase" in quotes."""
-        return await in_thread(
-            self.sync.search, text, limit=limit, after=after, before=before, session=session, role=role
-        )
-
-    async def tree(self, id: str | None = None) -> "list[Branch]":
-        """The sessions with their forks, or the whole family of one session."""
-        return await in_thread(self.sync.tree, id)
-
-    async def check(self, id: str | None = None) -> "list[Check]":
-        """What is damaged in a session, or in any, also in those that `list` leaves out."""
-        return await in_thread(self.sync.check, id)
-
-    async def repair(self, id: str) -> Repair:
-        """Take out what is damaged in a session and keep the rest; the damaged one is kept beside it."""
-        return await in_thread(self.sync.repair, id)
-
-    async def rename(self, id: str, title: str) -> SessionMeta:
-        """Give a session another title."""
-        return await in_thread(self.sync.rename, id, title)
-
-    async def delete(self, id: str) -> None:
-        await in_thread(self.sync.delete, id)
-
-    async def find(self, part: str) -> str:
-        """The id that a part of it stands for, if only one session's id has that part."""
-        return await in_thread(self.sync.find, part)
+    load = off_loop(SyncStore.load)
+    list = off_loop(SyncStore.list)
+    search = off_loop(SyncStore.search)
+    tree = off_loop(SyncStore.tree)
+    check = off_loop(SyncStore.check)
+    repair = off_loop(SyncStore.repair)
+    rename = off_loop(SyncStore.rename)
+    delete = off_loop(SyncStore.delete)
+    find = off_loop(SyncStore.find)
 
     async def aclose(self) -> None:
         """Give back what the store holds."""

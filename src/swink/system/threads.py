@@ -17,8 +17,9 @@ from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import wraps
 from queue import Empty, SimpleQueue
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,6 +51,18 @@ def start_thread(job: Job, name: str = "swink") -> None:
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """`asyncio.to_thread`, but nobody waits for a thread that is stuck: cancelled, it goes on unheard."""
     return outcome_of(await begin(_crew.start, function, *args, **kwargs))
+
+
+def off_loop(
+    method: Callable[Concatenate[Any, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """The async twin of a method of `self.sync`: it runs `in_thread`."""
+
+    @wraps(method)
+    async def twin(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await in_thread(method, self.sync, *args, **kwargs)
+
+    return twin
 
 
 def begin(
