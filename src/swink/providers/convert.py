@@ -33,6 +33,7 @@ from swink.messages import (
 )
 from swink.messages.blocks import SENT_URLS
 from swink.messages.history import Snapshot, paired
+from swink.messages.providertools import HostedTool, ProviderTool, WebSearch
 from swink.stream import ToolSpec
 
 NO_OUTPUT = "(no output)"
@@ -56,13 +57,12 @@ def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage
             content = tuple([_sendable(block) for block in content])
             _check_capable(content, model)
         signed = message.role == "assistant" and cast(AssistantMessage, message).provider == model.provider
-        content = tuple(
-            [
-                _with_valid_name(block)
-                for block in content
-                if type(block) is not Text or block.text.strip() or (signed and block.signature is not None)
-            ]
-        )
+        kept = [
+            msgspec.structs.replace(block, name=valid_name(block.name)) if type(block) is ToolCall else block
+            for block in content
+            if type(block) is not Text or block.text.strip() or (signed and block.signature is not None)
+        ]
+        content = tuple(kept)
         if isinstance(message, ToolResultMessage):
             name = valid_name(message.tool_name)
             prepared.append(msgspec.structs.replace(message, content=content, tool_name=name))
@@ -101,10 +101,6 @@ def _is_ready(message: LlmMessage) -> bool:
         elif type(block) in _MEDIA or (type(block) is ToolCall and not _is_name(block.name)):
             return False
     return _is_name(message.tool_name) if type(message) is ToolResultMessage else bool(message.content)
-
-
-def _with_valid_name(block: Any) -> Any:
-    return msgspec.structs.replace(block, name=valid_name(block.name)) if type(block) is ToolCall else block
 
 
 @lru_cache(1024)
@@ -185,16 +181,32 @@ def _fits(shape: re.Pattern[str], id: str) -> bool:
 
 def cache_key(session_id: str) -> str:
     """The key under which a session's prompts are cached; OpenAI refuses more than 64 characters."""
-    return (
-        session_id
-        if len(session_id) <= 64
-        else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
-    )
+    if len(session_id) <= 64:
+        return session_id
+    return hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
 
 
 def input_schema(tool: ToolSpec) -> dict[str, Any]:
     """A tool's schema with the `type` and `properties` that providers insist on, as a new object."""
     return {"type": "object", "properties": {}, **tool.parameters_schema}
+
+
+def function_tool(tool: ToolSpec) -> dict[str, Any]:
+    """A tool in the words of OpenAI's chat completions, which others speak too."""
+    function = {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)}
+    return {"type": "function", "function": function}
+
+
+def named(tool: HostedTool) -> str:
+    """The kind of a hosted tool, and whose it is where a provider describes it."""
+    whose = f" of {tool.provider}" if isinstance(tool, ProviderTool) else ""
+    return f"{type(tool).__name__}{whose}"
+
+
+def place_of(tool: WebSearch) -> dict[str, str]:
+    """What is known of the place for which the web is searched."""
+    names = ("country", "region", "city", "timezone")
+    return {name: value for name in names if (value := getattr(tool.location, name, None))}
 
 
 def joined_text(content: Iterable[ContentBlock]) -> str:

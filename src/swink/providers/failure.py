@@ -19,83 +19,39 @@ READ_LIMIT = 64 * 1024
 SCANNED_LIMIT = 8 * 1024
 BODY_SECONDS = 10.0
 
-_CODES: dict[str, ErrorKind] = {
-    "context_length_exceeded": "context_window_exceeded",
-    "context_window_exceeded": "context_window_exceeded",
-    "model_context_window_exceeded": "context_window_exceeded",
-    "string_above_max_length": "context_window_exceeded",
-    "request_too_large": "context_window_exceeded",
-    "exceed_context_size_error": "context_window_exceeded",
-    "rate_limit_error": "throttled",
-    "rate_limit_reached_error": "throttled",
-    "rate_limited": "throttled",
-    "rate_limit_exceeded": "throttled",
-    "too_many_requests": "throttled",
-    "resource_exhausted": "throttled",
-    "authentication_error": "auth",
-    "invalid_authentication_error": "auth",
-    "permission_error": "auth",
-    "invalid_api_key": "auth",
-    "content_filter": "content_filtered",
-    "content_policy_violation": "content_filtered",
-    "responsibleaipolicyviolation": "content_filtered",
-    "image_content_policy_violation": "content_filtered",
-    "misalignment_policy_violation": "content_filtered",
-    "bio_policy": "content_filtered",
-    "cyber_policy": "content_filtered",
-    "moderation_blocked": "content_filtered",
-    "data_inspection_failed": "content_filtered",
-    "datainspectionfailed": "content_filtered",
-    "model_not_found": "model_retired",
-    "model_not_available": "model_retired",
-    "model_not_supported": "model_retired",
-    "model_decommissioned": "model_retired",
-    "deploymentnotfound": "model_retired",
-    "invalid_model": "model_retired",
-    "overloaded_error": "network",
-    "api_error": "network",
-    "timeout_error": "network",
-    "server_error": "network",
-    "vector_store_timeout": "network",
-    "internal_server_error": "network",
-    "service_unavailable": "network",
-    "engine_overloaded": "network",
-    "engine_overloaded_error": "network",
-    "unavailable": "network",
-    "deadline_exceeded": "network",
-    "overloaded": "network",
+_WORDS: dict[ErrorKind, str] = {
+    "context_window_exceeded": "context_length_exceeded context_window_exceeded request_too_large "
+    "model_context_window_exceeded string_above_max_length exceed_context_size_error",
+    "throttled": "rate_limit_error rate_limit_reached_error rate_limited rate_limit_exceeded "
+    "too_many_requests resource_exhausted",
+    "auth": "authentication_error invalid_authentication_error permission_error invalid_api_key",
+    "content_filtered": "content_filter content_policy_violation responsibleaipolicyviolation "
+    "image_content_policy_violation misalignment_policy_violation bio_policy cyber_policy moderation_blocked "
+    "data_inspection_failed datainspectionfailed",
+    "model_retired": "model_not_found model_not_available model_not_supported model_decommissioned "
+    "deploymentnotfound invalid_model",
+    "network": "overloaded_error api_error timeout_error server_error vector_store_timeout unavailable "
+    "internal_server_error service_unavailable engine_overloaded engine_overloaded_error deadline_exceeded "
+    "overloaded",
 }
+"""The codes and types of errors by what they mean."""
+_CODES: dict[str, ErrorKind] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 _BILLING_CODES = frozenset(
     {
-        "insufficient_quota",
-        "billing_error",
-        "billing_hard_limit_reached",
-        "exceeded_current_quota_error",
+        "insufficient_quota", "billing_error", "billing_hard_limit_reached", "exceeded_current_quota_error",
         "arrearage",
     }
+)  # fmt: skip
+_BILLING = re.compile(
+    "credit balance is too low|insufficient[_ ]quota|insufficient credits|insufficient balance"
+    "|reached your specified api usage limits"
 )
-_BILLING = (
-    "credit balance is too low",
-    "insufficient_quota",
-    "insufficient quota",
-    "insufficient credits",
-    "insufficient balance",
-    "reached your specified api usage limits",
+_FILTERED = re.compile(
+    "content management policy|content[_ ]filter|content policy|violates usage guidelines|usage policy"
+    "|input was flagged|content exists risk|considered high risk|inappropriate content"
+    "|limited access to this content for safety"
 )
-_FILTERED = (
-    "content management policy",
-    "content_filter",
-    "content filter",
-    "content policy",
-    "violates usage guidelines",
-    "usage policy",
-    "input was flagged",
-    "content exists risk",
-    "considered high risk",
-    "inappropriate content",
-    "limited access to this content for safety",
-)
-_BAD_KEY = ("api key not valid", "invalid api key", "incorrect api key", "api_key_invalid")
+_BAD_KEY = re.compile("api key not valid|invalid api key|incorrect api key|api_key_invalid")
 _PLAIN = frozenset({"invalid_request_error", "invalid_argument", "bad_request", "badrequesterror"})
 _GONE = re.compile(
     r"model\b.{0,200}?(?:not exist|not found|not available|no longer|deprecated|decommissioned|retired"
@@ -107,11 +63,7 @@ _GONE = re.compile(
 
 
 def failure(
-    message: str,
-    *,
-    status: int | None = None,
-    code: str = "",
-    headers: Mapping[str, str] | None = None,
+    message: str, *, status: int | None = None, code: str = "", headers: Mapping[str, str] | None = None
 ) -> ModelError:
     """The typed error for what a provider said; `exchange` makes its text fit to be shown."""
     text = message[:SCANNED_LIMIT]
@@ -128,21 +80,16 @@ def kind_of(status: int | None, code: str, message: str) -> ErrorKind:
     if status is None:
         status = next((int(word) for word in words if word.isdigit() and 400 <= int(word) < 600), None)
     kind: ErrorKind | None = next((_CODES[word] for word in words if word in _CODES), None)
-    if status == 402 or _BILLING_CODES.intersection(words) or any(phrase in text for phrase in _BILLING):
+    if status == 402 or _BILLING_CODES.intersection(words) or _BILLING.search(text):
         return "auth"
     if status in (429, 498) or (kind == "throttled" and status != 413):
         return "throttled"
-    if status == 413 or (
-        status not in (401, 403) and (kind == "context_window_exceeded" or is_overflow(message))
-    ):
+    is_overlong = kind == "context_window_exceeded" or is_overflow(message)
+    if status == 413 or (status not in (401, 403) and is_overlong):
         return "context_window_exceeded"
-    if kind == "content_filtered" or (
-        (status is None or status < 500) and any(phrase in text for phrase in _FILTERED)
-    ):
+    if kind == "content_filtered" or ((status is None or status < 500) and _FILTERED.search(text)):
         return "content_filtered"
-    if status in (401, 403) or (
-        status in (None, 400) and (kind == "auth" or any(phrase in text for phrase in _BAD_KEY))
-    ):
+    if status in (401, 403) or (status in (None, 400) and (kind == "auth" or _BAD_KEY.search(text))):
         return "auth"
     if status in (None, 400, 404, 410) and (kind == "model_retired" or _GONE.search(message)):
         return "model_retired"
@@ -183,10 +130,8 @@ def refusal(response: Response, body: bytes) -> ModelError:
     status = response.status
     message, code = parse_error(body)
     if 300 <= status < 400:
-        return error_for(
-            "stream",
-            f"HTTP {status}: the server redirects; set base_url to the address it redirects to",
-        )
+        where = "set base_url to the address it redirects to"
+        return error_for("stream", f"HTTP {status}: the server redirects; {where}")
     error = failure(message or "no details", status=status, code=code, headers=response.headers)
     hint = "; are base_url and the model's name right?" if status == 404 and error.kind == "stream" else ""
     error.message = f"HTTP {status}: {error.message}{hint}"
@@ -231,9 +176,7 @@ def describe_error(data: Any) -> tuple[str, str]:
             return message, _codes(rest)
         case {"message": str() as message, "metadata": {"raw": str() as raw}, **rest} if raw:
             return f"{message}: {raw}", _codes(rest)  # a router tells what another provider said
-        case {"message": str() as message, **rest}:
-            return message, _codes(rest)
-        case {"detail": str() as message, **rest}:
+        case {"message": str() as message, **rest} | {"detail": str() as message, **rest}:
             return message, _codes(rest)
         case _:
             return msgspec.json.encode(data).decode(), ""

@@ -4,34 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 _TAKEN = frozenset(
-    (
-        "$defs",
-        "$ref",
-        "additionalProperties",
-        "anyOf",
-        "const",
-        "definitions",
-        "description",
-        "enum",
-        "exclusiveMaximum",
-        "exclusiveMinimum",
-        "format",
-        "items",
-        "maximum",
-        "maxItems",
-        "minimum",
-        "minItems",
-        "multipleOf",
-        "pattern",
-        "properties",
-        "required",
-        "title",
-        "type",
-    )
-)
-_FORMATS = frozenset(
-    ("date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid", None)
-)
+    {
+        "$defs", "$ref", "additionalProperties", "anyOf", "const", "definitions", "description", "enum",
+        "exclusiveMaximum", "exclusiveMinimum", "format", "items", "maximum", "maxItems", "minimum",
+        "minItems", "multipleOf", "pattern", "properties", "required", "title", "type",
+    }
+)  # fmt: skip
+_FORMATS = (None, "date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid")
 _OF_SCHEMAS = ("properties", "$defs", "definitions")
 
 

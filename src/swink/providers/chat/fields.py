@@ -7,48 +7,38 @@ import re
 from typing import Any
 
 from swink.messages import ModelSpec
+from swink.providers.adapter import Ask
 from swink.providers.chat.dialect import ChatDialect
 from swink.providers.chat.hostedfields import hosted_fields
-from swink.providers.convert import cache_key, input_schema
-from swink.providers.notices import Notices
+from swink.providers.convert import cache_key, function_tool
 from swink.providers.strict import strict_schema
 from swink.providers.thinking import chat_thinking, is_reasoning_model
-from swink.stream import LlmContext, OutputSchema, StreamOptions
 
 _FIXED_KIMI = re.compile(r"kimi-(?:k2\.[5-9]|k[3-9]|latest)")
 _STOPPABLE_GROK = re.compile(r"grok-(?:2|3(?!-mini))|non-reasoning")
 
 
-def body_fields(
-    model: ModelSpec, context: LlmContext, options: StreamOptions, dialect: ChatDialect, notices: Notices
-) -> dict[str, Any]:
+def body_fields(ask: Ask, dialect: ChatDialect) -> dict[str, Any]:
     """Everything that is asked for, but what to answer."""
+    model, context, options = ask.model, ask.context, ask.options
     fields: dict[str, Any] = {"stream": True}
     if dialect.usage_option:
         fields["stream_options"] = {"include_usage": True}
     if limit := options.max_tokens or (model.max_output if dialect.sends_limit else None):
         fields[dialect.limit_field] = limit
-    thinking = chat_thinking(model, dialect.thinking, notices)
+    thinking = chat_thinking(model, dialect.thinking, ask.notices)
     thinks = thinking.get("thinking") == {"type": "enabled"} or "reasoner" in model.model_id
     fields |= thinking
-    fields |= _options(model, context, options, dialect, notices, thinks=thinks)
-    if context.output is not None:
-        fields["response_format"] = response_format(context.output)
+    fields |= _options(ask, dialect, thinks=thinks)
+    if (output := context.output) is not None:
+        strict = strict_schema(output.schema)
+        schema = {"name": output.name, "schema": strict or output.schema, "strict": strict is not None}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     if context.tools:
-        fields["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": input_schema(tool),
-                },
-            }
-            for tool in context.tools
-        ]
-        fields |= _choice(model, options, dialect, notices, thinks=thinks)
+        fields["tools"] = [function_tool(tool) for tool in context.tools]
+        fields |= _choice(ask, dialect, thinks=thinks)
     if context.hosted:
-        hosted = hosted_fields(context.hosted, model, dialect, notices)
+        hosted = hosted_fields(ask, dialect)
         if tools := [*fields.get("tools", ()), *hosted.pop("tools", ())]:
             fields["tools"] = tools
         fields |= hosted
@@ -64,15 +54,8 @@ def takes_schema(model: ModelSpec, dialect: ChatDialect, *, has_tools: bool) -> 
     return allowed and can is not None and can.json_schema is True
 
 
-def _options(
-    model: ModelSpec,
-    context: LlmContext,
-    options: StreamOptions,
-    dialect: ChatDialect,
-    notices: Notices,
-    *,
-    thinks: bool,
-) -> dict[str, Any]:
+def _options(ask: Ask, dialect: ChatDialect, *, thinks: bool) -> dict[str, Any]:
+    model, options = ask.model, ask.options
     wanted: dict[str, Any] = {
         "temperature": options.temperature,
         "top_p": options.top_p,
@@ -80,7 +63,7 @@ def _options(
         "seed": options.seed,
         "service_tier": options.service_tier,
         "verbosity": options.verbosity,
-        "parallel_tool_calls": options.parallel_tool_calls if context.tools else None,
+        "parallel_tool_calls": options.parallel_tool_calls if ask.context.tools else None,
     }
     refused = _refused(model, dialect, thinks=thinks)
     fields: dict[str, Any] = {}
@@ -88,39 +71,22 @@ def _options(
         if value is None or name in dialect.lacks:
             continue  # what a server lacks is reported beside all other options
         if name in refused:
-            notices.report(name, f"{model.model_id} takes none")
+            ask.notices.report(name, f"{model.model_id} takes none")
         else:
             fields["random_seed" if name == "seed" and dialect.provider == "mistral" else name] = value
     return fields
 
 
-def _choice(
-    model: ModelSpec, options: StreamOptions, dialect: ChatDialect, notices: Notices, *, thinks: bool
-) -> dict[str, Any]:
-    choice = options.tool_choice
+def _choice(ask: Ask, dialect: ChatDialect, *, thinks: bool) -> dict[str, Any]:
+    choice = ask.options.tool_choice
     if choice is None:
         return {}
     if not thinks or dialect.forces_thinkers or choice == "none":
-        return {"tool_choice": tool_choice(choice)}
+        is_mode = choice in ("auto", "none", "required")
+        return {"tool_choice": choice if is_mode else {"type": "function", "function": {"name": choice}}}
     if choice != "auto":
-        notices.report("tool_choice", f"{model.model_id} cannot be forced to call while it thinks")
+        ask.notices.report("tool_choice", f"{ask.model.model_id} cannot be forced to call while it thinks")
     return {}
-
-
-def response_format(output: OutputSchema) -> dict[str, Any]:
-    """The schema that the server itself holds a reply to."""
-    strict = strict_schema(output.schema)
-    schema = {"name": output.name, "schema": strict or output.schema, "strict": strict is not None}
-    return {"type": "json_schema", "json_schema": schema}
-
-
-def tool_choice(choice: str) -> Any:
-    """A choice of tools in the words of chat completions: a mode, or the tool by its name."""
-    return (
-        choice
-        if choice in ("auto", "none", "required")
-        else {"type": "function", "function": {"name": choice}}
-    )
 
 
 def _refused(model: ModelSpec, dialect: ChatDialect, *, thinks: bool) -> frozenset[str]:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+from msgspec import Raw
+
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
-from swink.providers.chat.body import request_body
 from swink.providers.chat.conversation import ChatConversation
 from swink.providers.chat.dialect import ChatDialect
-from swink.providers.chat.fields import takes_schema
+from swink.providers.chat.fields import body_fields, takes_schema
 from swink.providers.chat.stream import ChatDecoder
 from swink.stream import BlockWriter, LlmContext
 
@@ -21,11 +23,19 @@ class Chat(Wire):
         self.honours = dialect.honours
 
     def conversation(self, model: ModelSpec) -> ChatConversation:
-        """The messages of a conversation, without the system prompt."""
         return ChatConversation(model, self.dialect)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
-        return request_body(ask, messages, self.dialect)
+        sent, cache, is_router = [*messages], ask.options.cache, self.dialect.provider == "openrouter"
+        if ask.context.system_prompt.strip():
+            sent.insert(0, {"role": "system", "content": ask.context.system_prompt})
+        body = {"model": ask.name, "messages": sent, **body_fields(ask, self.dialect)}
+        if is_router and not ask.model.model_id.startswith("anthropic/"):
+            if cache is not True:
+                ask.notices.report("cache", f"{ask.model.model_id} is cached by its provider, or not at all")
+        elif is_router and cache:
+            _mark_for_cache(sent, {"type": "ephemeral", **({"ttl": "1h"} if cache == "1h" else {})})
+        return body
 
     def headers(self, ask: Ask) -> Mapping[str, str]:
         """The id of the session, where that is a header: its requests meet the same cache."""
@@ -36,5 +46,28 @@ class Chat(Wire):
         return ChatDecoder(reply, ask.options, self.dialect, [tool.name for tool in ask.context.tools])
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
-        """Whether the server sees to the schema of an answer."""
         return takes_schema(model, self.dialect, has_tools=bool(context.tools))
+
+
+def _mark_for_cache(messages: list[Any], mark: dict[str, str]) -> None:
+    """Cache breakpoints for Claude behind OpenRouter: on the system prompt and the last two user messages."""
+    places: list[int] = []
+    at = len(messages)
+    while at and len(places) < 2:
+        at -= 1
+        message = messages[at]
+        if type(message) is Raw:
+            # What is JSON already is opened only where there is something to mark: it may be hundreds.
+            if b'{"role":"user"' in (data := bytes(message)):
+                messages[at : at + 1] = opened = msgspec.json.decode(b"[" + data + b"]")
+                places = [place + len(opened) - 1 for place in places]
+                at += len(opened)
+        elif message["role"] == "user":
+            places.append(at)
+    if type(messages[0]) is not Raw and messages[0]["role"] == "system":
+        places.append(0)
+    for at in places:
+        content: Any = messages[at]["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        marked = [*parts[:-1], {**parts[-1], "cache_control": mark}]
+        messages[at] = {**messages[at], "content": marked}

@@ -1,6 +1,5 @@
 """Hosted tools in the words of the Gemini API, and of Vertex AI where that differs."""
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from swink.errors import StreamError
@@ -15,8 +14,9 @@ from swink.messages.providertools import (
     WebSearch,
 )
 from swink.messages.redact import hold
+from swink.providers.adapter import Ask
+from swink.providers.convert import named
 from swink.providers.gemini.conversation import gemini_version, is_third
-from swink.providers.notices import Notices
 
 Place = Literal["gemini", "vertex"]
 
@@ -26,26 +26,23 @@ _HAS = {
 }
 
 
-def hosted_tools(
-    tools: Sequence[HostedTool], place: Place, model: ModelSpec, notices: Notices
-) -> list[dict[str, Any]]:
+def hosted_tools(ask: Ask, place: Place) -> list[dict[str, Any]]:
     """The hosted tools as the API takes them; raises `StreamError` for what it does not have."""
-    for tool in tools:
+    for tool in ask.context.hosted:
         for name in ("max_uses", "location"):
             if getattr(tool, name, None) is not None:
-                notices.report(f"{type(tool).__name__}.{name}", "Google has no such setting")
-    return [_tool(tool, place, model) for tool in tools]
+                ask.notices.report(f"{type(tool).__name__}.{name}", "Google has no such setting")
+    return [_tool(tool, place, ask.model) for tool in ask.context.hosted]
 
 
-def check_combination(tools: Sequence[HostedTool], place: Place, model: ModelSpec) -> None:
+def check_combination(ask: Ask, place: Place) -> None:
     """Refuse hosted tools beside functions where the model takes one or the other."""
-    if is_third(model.model_id) and place == "gemini":
-        return
-    if place == "gemini" and gemini_version(model.model_id) == (0, 0):
-        return  # no name that says
-    names = ", ".join(dict.fromkeys(type(tool).__name__ for tool in tools))
+    name = ask.model.model_id
+    if place == "gemini" and (is_third(name) or gemini_version(name) == (0, 0)):
+        return  # it takes both, or its name does not say
+    names = ", ".join(dict.fromkeys(type(tool).__name__ for tool in ask.context.hosted))
     raise StreamError(
-        f"{model.model_id} does not take {names} together with tools that run here or with output=, as "
+        f"{name} does not take {names} together with tools that run here or with output=, as "
         "Gemini 3 of the provider gemini does; use an agent for each, the one as a tool of the other"
     )
 
@@ -72,8 +69,7 @@ def _tool(tool: HostedTool, place: Place, model: ModelSpec) -> dict[str, Any]:
         case ProviderTool(provider, spec) if provider in (place, "gemini"):
             return dict(spec)
         case _:
-            whose = f" of {tool.provider}" if isinstance(tool, ProviderTool) else ""
-            raise StreamError(f"{place} has no hosted {type(tool).__name__}{whose}; it has {_HAS[place]}")
+            raise StreamError(f"{place} has no hosted {named(tool)}; it has {_HAS[place]}")
 
 
 def _search(tool: WebSearch, place: Place, model: ModelSpec) -> dict[str, Any]:

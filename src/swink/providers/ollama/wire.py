@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 from swink.errors import StreamError
 from swink.messages import ModelSpec
 from swink.providers.adapter import Ask, Wire
-from swink.providers.convert import input_schema
+from swink.providers.convert import function_tool
 from swink.providers.exchange import encode_body
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama.conversation import OllamaConversation
@@ -42,9 +42,8 @@ class OllamaChat(Wire):
         if context.hosted:
             names = ", ".join(dict.fromkeys(type(tool).__name__ for tool in context.hosted))
             raise StreamError(f"ollama has no hosted tools, such as {names}; use tools that run here")
-        system = (
-            [{"role": "system", "content": context.system_prompt}] if context.system_prompt.strip() else []
-        )
+        prompt = context.system_prompt
+        system = [{"role": "system", "content": prompt}] if prompt.strip() else []
         body: dict[str, Any] = {
             "model": ask.name,
             "messages": [*system, *messages],
@@ -54,7 +53,7 @@ class OllamaChat(Wire):
             "options": _settings(options),
         }
         if context.tools and options.tool_choice != "none":
-            body["tools"] = [_tool(tool) for tool in context.tools]
+            body["tools"] = [function_tool(tool) for tool in context.tools]
             if options.tool_choice not in (None, "auto"):
                 ask.notices.report("tool_choice", "this provider lets the model decide")
         if context.output is not None:
@@ -89,7 +88,7 @@ def _estimate(ask: Ask) -> int:
     """How many tokens the prompt takes, at four characters each; images aside."""
     characters = len(ask.context.system_prompt)
     if ask.context.tools and ask.options.tool_choice != "none":
-        characters += len(encode_body({"tools": [_tool(tool) for tool in ask.context.tools]}, {}))
+        characters += len(encode_body({"tools": [function_tool(tool) for tool in ask.context.tools]}, {}))
     if isinstance(ask.conversation, OllamaConversation):
         characters += ask.conversation.characters
     return characters // 4
@@ -101,17 +100,14 @@ def _names_size(extra: Mapping[str, Any]) -> bool:
 
 
 def _settings(options: StreamOptions) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for name, value in (
-        ("temperature", options.temperature),
-        ("num_predict", options.max_tokens),
-        ("top_p", options.top_p),
-        ("seed", options.seed),
-        ("stop", list(options.stop) or None),
-    ):
-        if value is not None:
-            settings[name] = value
-    return settings
+    settings = {
+        "temperature": options.temperature,
+        "num_predict": options.max_tokens,
+        "top_p": options.top_p,
+        "seed": options.seed,
+        "stop": list(options.stop) or None,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _think(model: ModelSpec, notices: Notices) -> bool | str:
@@ -121,10 +117,3 @@ def _think(model: ModelSpec, notices: Notices) -> bool | str:
     if level is None or "gpt-oss" not in model.model_id:
         return level not in (None, "off")
     return nearest(level, ("low", "medium", "high"))
-
-
-def _tool(tool: Any) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": input_schema(tool)},
-    }

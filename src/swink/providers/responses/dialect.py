@@ -17,6 +17,7 @@ from swink.messages.providertools import (
     WebSearch,
 )
 from swink.messages.redact import hold
+from swink.providers.convert import named, place_of
 from swink.providers.thinking import grok_efforts, is_openai_name, is_reasoning_model, openai_efforts
 
 _Say = Callable[[Any], dict[str, Any]]
@@ -51,8 +52,7 @@ class ResponsesDialect(Struct, frozen=True):
         say = self.hosted.get(type(tool))
         if say is None:
             had = ", ".join(sorted(kind.__name__ for kind in self.hosted))
-            whose = f" of {tool.provider}" if isinstance(tool, ProviderTool) else ""
-            raise StreamError(f"{self.provider} has no {type(tool).__name__}{whose}; it has {had}")
+            raise StreamError(f"{self.provider} has no {named(tool)}; it has {had}")
         return say(tool)
 
 
@@ -64,23 +64,13 @@ def _search(tool: WebSearch) -> dict[str, Any]:
 
 
 def _grok_search(tool: WebSearch) -> dict[str, Any]:
-    filters = {
-        name: list(domains)
-        for name, domains in (
-            ("allowed_domains", tool.allowed_domains),
-            ("excluded_domains", tool.blocked_domains),
-        )
-        if domains
-    }
+    domains = {"allowed_domains": list(tool.allowed_domains), "excluded_domains": list(tool.blocked_domains)}
+    filters = {name: given for name, given in domains.items() if given}
     return {"type": "web_search", **({"filters": filters} if filters else {}), **_location(tool)}
 
 
 def _location(tool: WebSearch) -> dict[str, Any]:
-    if tool.location is None:
-        return {}
-    names = ("country", "region", "city", "timezone")
-    given = {name: value for name in names if (value := getattr(tool.location, name))}
-    return {"user_location": {"type": "approximate", **given}}
+    return {} if tool.location is None else {"user_location": {"type": "approximate", **place_of(tool)}}
 
 
 def _files(tool: FileSearch) -> dict[str, Any]:
@@ -98,11 +88,6 @@ def _connector(tool: McpConnector) -> dict[str, Any]:
     return said
 
 
-def _unasked_connector(tool: McpConnector) -> dict[str, Any]:
-    """Nobody here could answer the provider's question for approval; `allowed_tools` is the limit."""
-    return {**_connector(tool), "require_approval": "never"}
-
-
 _INCLUDES = {
     WebSearch: "web_search_call.action.sources",
     FileSearch: "file_search_call.results",
@@ -113,12 +98,9 @@ _HOSTED: Mapping[type, _Say] = {
     FileSearch: _files,
     CodeExecution: lambda _: {"type": "code_interpreter", "container": {"type": "auto"}},
     ImageGeneration: lambda _: {"type": "image_generation"},
-    McpConnector: _unasked_connector,
+    # Nobody here could answer the provider's question for approval; `allowed_tools` is the limit.
+    McpConnector: lambda tool: {**_connector(tool), "require_approval": "never"},
 }
-
-
-def _openai_efforts(model: ModelSpec) -> tuple[str, ...]:
-    return openai_efforts(model.model_id)
 
 
 def _deployment_efforts(model: ModelSpec) -> tuple[str, ...]:
@@ -129,7 +111,12 @@ def _deployment_efforts(model: ModelSpec) -> tuple[str, ...]:
 
 
 OPENAI = ResponsesDialect(
-    "openai-responses", _HOSTED, _openai_efforts, is_reasoning_model, _INCLUDES, cache_options=True
+    "openai-responses",
+    _HOSTED,
+    lambda model: openai_efforts(model.model_id),
+    is_reasoning_model,
+    _INCLUDES,
+    cache_options=True,
 )
 AZURE = ResponsesDialect("azure-responses", _HOSTED, _deployment_efforts, is_reasoning_model, _INCLUDES)
 XAI = ResponsesDialect(
