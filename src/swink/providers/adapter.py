@@ -177,7 +177,7 @@ class Adapter:
             body |= again.fields
         if extra := wire.extra(ask):
             body = merge_objects(extra, body, ask.notices.report)
-        data = encode_body(body, {})
+        data = encode_body(body)
         url = self.url(ask)
         own = {"content-type": "application/json", "accept": wire.accept, **wire.headers(ask)}
         headers = self._endpoint.check_headers(

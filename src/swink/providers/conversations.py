@@ -66,7 +66,7 @@ class _Kept:
         """The items as they are now; those that cannot change any more become JSON."""
         items = self.conversation.items
         for place in range(self.settled, len(items) - OPEN):
-            data = encode_body(items[place], {})
+            data = encode_body(items[place])
             if len(data) <= LARGEST:
                 items[place] = Raw(data)
             self.settled = place + 1

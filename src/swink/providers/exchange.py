@@ -91,8 +91,10 @@ async def exchange(
             response = await client_for(options, client).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
                 reply.settled = response.status not in LOST
-                await _take_refusal(response, asked, decode, explain)
-                break
+                body = await _body_of(response, asked)
+                if isinstance(decode, Forgiving) and decode.refused(body):
+                    break
+                raise (refusal if explain is None or response.status < 400 else explain)(response, body)
             doubted = _media_type(response) in refused_types
             async for chunk in response:
                 if doubted:
@@ -153,7 +155,7 @@ def cut_short() -> NetworkError:
     return NetworkError("the stream ended before the reply was complete")
 
 
-def encode_body(body: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
+def encode_body(body: Mapping[str, Any], extra: Mapping[str, Any] = {}) -> bytes:
     """The JSON of a request body; `extra` is merged in, and what the adapter set itself wins."""
     merged = {**extra, **body}
     try:
@@ -179,12 +181,11 @@ def merge_objects(
     for name in body.keys() & extra.keys():
         value, other = body[name], extra[name]
         if isinstance(value, dict) and isinstance(other, Mapping):
-            result[name] = merge_objects(
-                cast("Mapping[str, Any]", other), cast("dict[str, Any]", value), report, f"{path}{name}."
-            )
+            ours, theirs = cast("dict[str, Any]", value), cast("Mapping[str, Any]", other)
+            result[name] = merge_objects(theirs, ours, report, f"{path}{name}.")
         elif isinstance(value, list) and isinstance(other, list | tuple) and name not in _HISTORIES:
-            ours, theirs = cast("list[Any]", value), cast("Sequence[Any]", other)
-            result[name] = [*ours, *(item for item in theirs if item not in ours)]
+            items = cast("list[Any]", value)
+            result[name] = [*items, *(item for item in cast("Sequence[Any]", other) if item not in items)]
         elif report is not None and other != value:
             report(f"{path}{name}", "the adapter sets it itself")
     return result
@@ -205,9 +206,13 @@ def decode_as(decoder: "msgspec.json.Decoder[T]", data: bytes) -> T:
     except msgspec.ValidationError as error:
         raise malformed(data, error) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        value = _decode_leniently(data, error)
+        return convert(_decode_leniently(data, error), decoder.type, data)
+
+
+def convert(value: Any, kind: type[T], data: bytes) -> T:
+    """What `data` was decoded to, in the shape it has to have."""
     try:
-        return msgspec.convert(value, decoder.type)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise malformed(data, error) from error
 
@@ -259,15 +264,6 @@ def _media_type(response: Response) -> str:
 @lru_cache(64)
 def _without_parameters(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
-
-
-async def _take_refusal(
-    response: Response, asked: Request | None, decode: Decoder, explain: Explain | None
-) -> None:
-    """Raise what a server refused the request with, unless the decoder makes the reply of it."""
-    body = await _body_of(response, asked)
-    if not isinstance(decode, Forgiving) or not decode.refused(body):
-        raise (refusal if explain is None or response.status < 400 else explain)(response, body)
 
 
 async def _body_of(response: Response, asked: Request | None, first: bytes = b"") -> bytes:

@@ -12,17 +12,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from swink.errors import (
-    StreamError,
-)
+from swink.errors import StreamError
 from swink.messages import Base64Source, Citation, Extension, Image, Usage
 from swink.providers.bedrock.awserrors import frame_error, stop_error
 from swink.providers.bedrock.frames import Frame, FrameParser
 from swink.providers.claude import service_tier
-from swink.providers.exchange import cut_short, decode_json, malformed
+from swink.providers.exchange import convert, cut_short, decode_json
 from swink.stream import BlockWriter, StreamOptions
 
 _EVENTS = frozenset(
@@ -142,10 +139,7 @@ class ConverseDecoder:
         data = decode_json(frame.payload)
         if self._raw is not None:
             self._raw({name: data})
-        try:
-            event = msgspec.convert(data, _Event)
-        except msgspec.ValidationError as error:
-            raise malformed(frame.payload, error) from error
+        event = convert(data, _Event, frame.payload)
         match name:
             case "contentBlockDelta":
                 self._delta(self._blocks.setdefault(event.content_block_index, _Block()), event.delta)

@@ -143,7 +143,7 @@ def _call(call: ToolCall, id: str, *, own: bool) -> dict[str, Any]:
     try:
         arguments = _encode(call.arguments).decode()
     except (UnicodeEncodeError, TypeError, NotImplementedError):
-        arguments = encode_body(call.arguments, {}).decode()
+        arguments = encode_body(call.arguments).decode()
     made: dict[str, Any] = {
         "id": id,
         "type": "function",

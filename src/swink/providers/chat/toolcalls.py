@@ -77,7 +77,9 @@ class CallReader:
             if arguments:
                 self._reply.add(call.index, arguments)
         elif call.name:
-            call.id = call.id or _new_id(reply_id, self._calls.index(call))
+            if not call.id:
+                number = self._calls.index(call)
+                call.id = "call_" + hashlib.sha256(f"{reply_id}\0{number}".encode()).hexdigest()[:24]
             call.index = self._reply.begin_call(call.id, call.name)
             if call.arguments:
                 self._reply.add(call.index, "".join(call.arguments))
@@ -92,11 +94,8 @@ class CallReader:
 
     def _find(self, delta: CallDelta, function: Function) -> _Call:
         id = delta.id or ""
-        current = (
-            self._by_index.get(delta.index)
-            if delta.index is not None
-            else (self._calls[-1] if self._calls else None)
-        )
+        last = self._calls[-1] if self._calls else None
+        current = last if delta.index is None else self._by_index.get(delta.index)
         if current is not None and (current.id == id if id else not function.name):
             return current
         known = next((call for call in self._calls if call.id == id), None) if id else None
@@ -126,11 +125,7 @@ def _is_whole(call: _Call) -> bool:
     return bool(call.arguments) and parse_arguments("".join(call.arguments)) is not None
 
 
-def _new_id(reply_id: str, number: int) -> str:
-    return "call_" + hashlib.sha256(f"{reply_id}\0{number}".encode()).hexdigest()[:24]
-
-
-def write_failed_call(reply: BlockWriter, said: str, tools: Sequence[str]) -> None:
+def write_failed_call(reply: BlockWriter, said: str, tools: Sequence[str], prefix: str = "call_") -> None:
     """End a reply with a call that the server could not read; the model sees what it said, and tries again.
 
     What was said are its arguments, which no tool takes. It is a call of the tool that it names first; one
@@ -138,12 +133,9 @@ def write_failed_call(reply: BlockWriter, said: str, tools: Sequence[str]) -> No
     """
     if not tools:
         raise StreamError(f"the model made a malformed function call: {said}".rstrip(": "))
-    named = [(found.start(), name) for name in tools if (found := _word(name).search(said))]
-    index = reply.begin_call("call_" + uuid.uuid4().hex[:20], min(named)[1] if named else tools[0])
+    words = {name: rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in tools}
+    named = [(found.start(), name) for name in tools if (found := re.search(words[name], said))]
+    index = reply.begin_call(prefix + uuid.uuid4().hex[:20], min(named)[1] if named else tools[0])
     reply.add(index, said or "malformed function call")
     reply.end(index)
     reply.done("tool_use")
-
-
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")

@@ -42,7 +42,7 @@ def error_of(event: dict[str, Any]) -> ModelError:
     message, code = describe_error(event)
     error = failure(message, code=code)
     if error.retry_after is None:
-        error.retry_after = _retry_delay(encode_body(event, {}))
+        error.retry_after = _retry_delay(encode_body(event))
     return error
 
 

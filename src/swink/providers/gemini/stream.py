@@ -5,16 +5,15 @@ until a part of another kind, or one with a signature, comes. What is neither te
 is kept as it came and goes back so.
 """
 
-import re
 import uuid
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from swink.errors import ContentFiltered, StreamError
+from swink.errors import ContentFiltered
 from swink.messages import Audio, Base64Source, Extension, Image
-from swink.providers.exchange import cut_short, decode_json, encode_body, malformed
+from swink.providers.chat.toolcalls import write_failed_call
+from swink.providers.exchange import convert, cut_short, decode_json, encode_body
 from swink.providers.gemini.arguments import ArgumentWriter, PartialArgument
 from swink.providers.gemini.conversation import MEDIA_PART, OWN_ID
 from swink.providers.gemini.endings import error_of, stop_error
@@ -101,13 +100,10 @@ class GeminiDecoder:
             data = decode_json(event.data)
             if self._raw is not None:
                 self._raw(data)
-            try:
-                decoded = msgspec.convert(data, _Event)
-                if decoded.error is not None:
-                    raise error_of(data)
-                self._take(decoded)
-            except msgspec.ValidationError as error:
-                raise malformed(event.data, error) from error
+            decoded = convert(data, _Event, event.data)
+            if decoded.error is not None:
+                raise error_of(data)
+            self._take(decoded, event.data)
 
     def end(self) -> None:
         if self._finish is None:
@@ -125,11 +121,13 @@ class GeminiDecoder:
             case "MAX_TOKENS" | "CONTINUATION":
                 self._reply.done("length")
             case "MALFORMED_FUNCTION_CALL":
-                self._repair(message)
+                if self._tools:
+                    self._end_call()
+                write_failed_call(self._reply, message, self._tools, OWN_ID)
             case reason:
                 raise stop_error(reason or "", message)
 
-    def _take(self, event: _Event) -> None:
+    def _take(self, event: _Event, data: bytes) -> None:
         if event.usage_metadata:
             self._counts |= {name: value for name, value in event.usage_metadata.items() if value is not None}
             self._report()
@@ -141,7 +139,7 @@ class GeminiDecoder:
             if candidate.index:
                 continue  # `extra` may ask for several; a reply is one
             for part in (candidate.content and candidate.content.parts) or ():
-                self._part(part)
+                self._part(part, convert(part, _Part, data))
             self._grounding.take(
                 groundingMetadata=candidate.grounding_metadata,
                 urlContextMetadata=candidate.url_context_metadata,
@@ -150,8 +148,7 @@ class GeminiDecoder:
             if candidate.finish_reason:
                 self._finish = candidate
 
-    def _part(self, raw: dict[str, Any]) -> None:
-        part = msgspec.convert(raw, _Part)
+    def _part(self, raw: dict[str, Any], part: _Part) -> None:
         signature = part.thought_signature or None
         if part.function_call is not None:
             self._leave_text()
@@ -252,7 +249,7 @@ class GeminiDecoder:
             self._calls += 1
             index = self._reply.begin_call(call.id or OWN_ID + uuid.uuid4().hex[:20], call.name)
             if not call.will_continue:
-                self._reply.add(index, encode_body(call.args or {}, {}).decode())
+                self._reply.add(index, encode_body(call.args or {}).decode())
                 self._reply.end(index, signature)
                 return
             self._call = _Call(index)
@@ -264,21 +261,6 @@ class GeminiDecoder:
         if not call.will_continue:
             self._end_call()
 
-    def _repair(self, message: str) -> None:
-        """An unreadable call goes out with what it said as arguments, so that the model sees its error.
-
-        It is a call of the tool that it names first; one that names none is of the first tool there is.
-        """
-        if not self._tools:
-            raise StreamError(f"the model made a malformed function call: {message}".rstrip(": "))
-        named = [(found.start(), name) for name in self._tools if (found := _word(name).search(message))]
-        self._end_call()
-        name = min(named)[1] if named else self._tools[0]
-        index = self._reply.begin_call(OWN_ID + uuid.uuid4().hex[:20], name)
-        self._reply.add(index, message or "malformed function call")
-        self._reply.end(index)
-        self._reply.done("tool_use")
-
 
 def _shown(part: dict[str, Any]) -> str:
     """One line for people about what a hosted tool did."""
@@ -287,11 +269,10 @@ def _shown(part: dict[str, Any]) -> str:
             return f"code: {' '.join(code.split())[:120]}"
         case {"codeExecutionResult": {"outcome": outcome, **more}}:
             said = str(outcome).removeprefix("OUTCOME_").lower()
-            return f"code execution, {said}: {' '.join(str(more.get('output') or '').split())[:120]}".rstrip(
-                ": "
-            )
+            output = " ".join(str(more.get("output") or "").split())[:120]
+            return f"code execution, {said}: {output}".rstrip(": ")
         case {"toolCall": {"toolType": kind, **more}}:
-            arguments = encode_body({"args": more.get("args") or {}}, {}).decode()[8:-1]
+            arguments = encode_body({"args": more.get("args") or {}}).decode()[8:-1]
             return f"{_tool_name(kind)}: {arguments[:120]}"
         case {"toolResponse": {"toolType": kind}}:
             return f"{_tool_name(kind)}: done"
@@ -301,10 +282,6 @@ def _shown(part: dict[str, Any]) -> str:
 
 def _tool_name(kind: object) -> str:
     return str(kind).removesuffix("_WEB").replace("_", " ").lower()
-
-
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
 
 
 class _Call:

@@ -63,7 +63,7 @@ class OllamaConversation:
         if message["content"] or calls or message.get("images"):
             self.items.append(message)
             self.characters += len(message["content"]) + len(message.get("thinking", ""))
-            self.characters += len(encode_body({"tool_calls": calls}, {})) if calls else 0
+            self.characters += len(encode_body({"tool_calls": calls})) if calls else 0
 
     def _result(self, message: ToolResultMessage) -> dict[str, Any]:
         text = _text(message.content) or NO_OUTPUT

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from swink.errors import StreamError
 from swink.messages import Usage
-from swink.providers.exchange import cut_short, decode_json, encode_body, malformed
+from swink.providers.exchange import convert, cut_short, decode_json, encode_body
 from swink.providers.failure import failure, parse_error
 from swink.providers.ollama.conversation import OWN_ID
 from swink.providers.sse import LineParser
@@ -80,10 +80,7 @@ class OllamaDecoder:
         decoded = decode_json(data)
         if self._raw is not None:
             self._raw(decoded)
-        try:
-            line = msgspec.convert(decoded, _Line)
-        except msgspec.ValidationError as error:
-            raise malformed(data, error) from error
+        line = convert(decoded, _Line, data)
         if line.error is not None:
             raise failure(parse_error(data)[0])
         message = line.message
@@ -102,9 +99,8 @@ class OllamaDecoder:
         self._calls += 1
         index = self._reply.begin_call(call.id or OWN_ID + uuid.uuid4().hex[:20], call.function.name)
         arguments = call.function.arguments or {}
-        self._reply.add(
-            index, arguments if isinstance(arguments, str) else encode_body(arguments, {}).decode()
-        )
+        text = arguments if isinstance(arguments, str) else encode_body(arguments).decode()
+        self._reply.add(index, text)
         self._reply.end(index)
 
     def _finish(self, line: _Line) -> None:

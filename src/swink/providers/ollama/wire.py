@@ -88,7 +88,7 @@ def _estimate(ask: Ask) -> int:
     """How many tokens the prompt takes, at four characters each; images aside."""
     characters = len(ask.context.system_prompt)
     if ask.context.tools and ask.options.tool_choice != "none":
-        characters += len(encode_body({"tools": [function_tool(tool) for tool in ask.context.tools]}, {}))
+        characters += len(encode_body({"tools": [function_tool(tool) for tool in ask.context.tools]}))
     if isinstance(ask.conversation, OllamaConversation):
         characters += ask.conversation.characters
     return characters // 4

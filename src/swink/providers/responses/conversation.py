@@ -233,7 +233,7 @@ def _message(part: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
 def _call(call: ToolCall, id: str, rest: dict[str, Any]) -> dict[str, Any]:
     written = rest.pop("arguments", None)
     if not isinstance(written, str) or parse_arguments(written) != call.arguments:
-        written = encode_body(call.arguments, {}).decode()
+        written = encode_body(call.arguments).decode()
     return {"type": "function_call", "call_id": id, "name": call.name, "arguments": written, **rest}
 
 
