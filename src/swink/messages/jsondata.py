@@ -147,6 +147,21 @@ def from_data(data: Any) -> Any:
             return data
 
 
+def object_of(value: Any) -> dict[str, Any]:
+    """JSON data that should be an object; an empty one if it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """JSON data that should be a list; an empty one if it is none."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def texts_of(value: Any) -> list[str]:
+    """The texts in JSON data that should be a list of them."""
+    return [item for item in list_of(value) if isinstance(item, str)]
+
+
 def as_key(key: Any) -> str:
     """The key of a dict as the key of a JSON object."""
     data = as_data(key)

@@ -6,7 +6,6 @@
 """
 
 from collections.abc import Iterable
-from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -15,7 +14,7 @@ from swink.errors import InvalidInput
 from swink.memory.backend import Stored
 from swink.memory.meta import SessionMeta
 from swink.messages.checks import check_type
-from swink.messages.jsondata import encode
+from swink.messages.jsondata import encode, object_of
 from swink.messages.records import Record, decode_record, encode_record
 
 FORMAT = "swink-session"
@@ -40,10 +39,10 @@ def read_export(text: str | bytes) -> Stored:
     """A session as it was exported; `store.backend.create(stored.meta, stored.records)` keeps it."""
     check_type("read_export()", text, (str, bytes))
     try:
-        data: Any = msgspec.json.decode(text)
+        data = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidInput(f"this is no exported session: {error}") from None
-    head = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    head = object_of(data)
     if head.get("format") != FORMAT:
         raise InvalidInput("this is no session that was exported as JSON; export one with format='json'")
     version = head.get("version")

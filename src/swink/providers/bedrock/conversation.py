@@ -6,14 +6,13 @@ thinking, its citations and the blocks of hosted tools. Other models of Bedrock'
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from swink.errors import StreamError
 from swink.messages import (
     AssistantMessage,
     Audio,
     Base64Source,
-    Citation,
     Document,
     Extension,
     Image,
@@ -27,37 +26,22 @@ from swink.messages import (
 )
 from swink.providers.convert import NO_OUTPUT, CallIds, Turns, is_own
 
-_IMAGES = {
-    "image/png": "png",
-    "image/jpeg": "jpeg",
-    "image/jpg": "jpeg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-}
 _OFFICE = "application/vnd.openxmlformats-officedocument"
-_DOCUMENTS = {
-    "application/pdf": "pdf",
-    "text/csv": "csv",
-    "application/msword": "doc",
-    f"{_OFFICE}.wordprocessingml.document": "docx",
-    "application/vnd.ms-excel": "xls",
-    f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
-    "text/html": "html",
-    "text/markdown": "md",
-    "text/plain": "txt",
-}
-_AUDIO = {
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/aac": "aac",
-    "audio/flac": "flac",
-    "audio/ogg": "ogg",
-    "audio/opus": "opus",
-    "audio/mp4": "mp4",
-    "audio/m4a": "m4a",
-    "audio/webm": "webm",
+_SOUNDS = ("mp3", "wav", "aac", "flac", "ogg", "opus", "mp4", "m4a", "webm")
+_FORMATS: dict[type, dict[str, str]] = {
+    Image: {f"image/{name}": name for name in ("png", "jpeg", "gif", "webp")} | {"image/jpg": "jpeg"},
+    Document: {
+        "application/pdf": "pdf",
+        "text/csv": "csv",
+        "application/msword": "doc",
+        f"{_OFFICE}.wordprocessingml.document": "docx",
+        "application/vnd.ms-excel": "xls",
+        f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
+        "text/html": "html",
+        "text/markdown": "md",
+        "text/plain": "txt",
+    },
+    Audio: {"audio/mpeg": "mp3", "audio/x-wav": "wav"} | {f"audio/{name}": name for name in _SOUNDS},
 }
 _NAME = re.compile(r"[^a-zA-Z0-9()\[\] -]+")
 
@@ -108,11 +92,9 @@ class ConverseConversation:
         for block in message.content:
             match block:
                 case Text(text, citations):
-                    cited = _citations(citations) if mine else []
-                    said = {"text": text}
-                    blocks.append(
-                        {"citationsContent": {"content": [said], "citations": cited}} if cited else said
-                    )
+                    cited = [given.data for given in citations if mine and given.data is not None]
+                    content = {"content": [{"text": text}], "citations": cited}
+                    blocks.append({"citationsContent": content} if cited else {"text": text})
                 case ToolCall(id, name, arguments):
                     call = {"toolUseId": self._ids.call(id, own=mine), "name": name, "input": arguments}
                     self.called[name] = None
@@ -122,8 +104,8 @@ class ConverseConversation:
                 case Thinking(text, str() as signature) if mine:
                     reasoning = {"text": text, "signature": signature}
                     blocks.append({"reasoningContent": {"reasoningText": reasoning}})
-                case Image(source) if mine:
-                    blocks.append({"image": _image(source)})
+                case Image() if mine:
+                    blocks.append({"image": _media(block)})
                 case Extension("bedrock", data) if mine:
                     blocks.append(data)
                 case _:
@@ -140,12 +122,12 @@ class ConverseConversation:
             match block:
                 case Text(text):
                     blocks.append({"text": text})
-                case Image(source):
-                    blocks.append({"image": _image(source)})
-                case Document(source, title):
-                    blocks.append({"document": {"name": self._name(title), **_document(source)}})
-                case Audio(source):
-                    blocks.append({"audio": _audio(source)})
+                case Image():
+                    blocks.append({"image": _media(block)})
+                case Document():
+                    blocks.append({"document": {"name": self._name(block.title), **_media(block)}})
+                case Audio():
+                    blocks.append({"audio": _media(block)})
                 case Extension("bedrock", data):
                     blocks.append(data)
                 case _:
@@ -163,50 +145,28 @@ class ConverseConversation:
         return name
 
 
-def _image(source: Any) -> dict[str, Any]:
-    match source:
-        case Base64Source(data, media_type) if media_type in _IMAGES:
-            return {"format": _IMAGES[media_type], "source": {"bytes": data}}
-        case Base64Source(_, media_type):
+def _media(block: Image | Document | Audio) -> dict[str, Any]:
+    formats, kind = _FORMATS[type(block)], type(block).__name__.lower()
+    match block.source:
+        case Base64Source(data, media_type) if media_type in formats or (
+            kind == "document" and media_type.startswith("text/")
+        ):
+            return {"format": formats.get(media_type, "txt"), "source": {"bytes": data}}
+        case UrlSource(url) if url.startswith("s3://"):
+            ending = url.rpartition(".")[2].lower()
+            form = "jpeg" if kind == "image" and ending == "jpg" else ending
+            return {"format": form, "source": {"s3Location": {"uri": url}}}
+        case _ if kind == "audio":
+            names = ", ".join(sorted({*formats.values()}))
+            raise StreamError(f"bedrock takes audio as bytes, files or s3:// URLs, in {names}")
+        case Base64Source(_, media_type) if kind == "image":
             raise StreamError(f"bedrock takes PNG, JPEG, GIF and WebP images, not {media_type}")
-        case UrlSource(url) if url.startswith("s3://"):
-            ending = url.rpartition(".")[2].lower()
-            return {"format": "jpeg" if ending == "jpg" else ending, "source": {"s3Location": {"uri": url}}}
-        case _:
-            raise StreamError(
-                "bedrock takes images as bytes, files or s3:// URLs; it fetches none from the web"
-            )
-
-
-def _document(source: Any) -> dict[str, Any]:
-    match source:
-        case Base64Source(data, media_type) if media_type in _DOCUMENTS or media_type.startswith("text/"):
-            return {"format": _DOCUMENTS.get(media_type, "txt"), "source": {"bytes": data}}
         case Base64Source(_, media_type):
-            formats = "PDF, CSV, Word, Excel, HTML, Markdown and text documents"
-            raise StreamError(f"bedrock takes {formats}, not {media_type}: convert it, or send its text")
-        case UrlSource(url) if url.startswith("s3://"):
-            ending = url.rpartition(".")[2].lower()
-            return {"format": ending, "source": {"s3Location": {"uri": url}}}
+            known = "PDF, CSV, Word, Excel, HTML, Markdown and text documents"
+            raise StreamError(f"bedrock takes {known}, not {media_type}: convert it, or send its text")
         case _:
-            raise StreamError(
-                "bedrock takes documents as bytes, files or s3:// URLs; it fetches none from the web"
-            )
-
-
-def _audio(source: Any) -> dict[str, Any]:
-    match source:
-        case Base64Source(data, media_type) if media_type in _AUDIO:
-            return {"format": _AUDIO[media_type], "source": {"bytes": data}}
-        case UrlSource(url) if url.startswith("s3://"):
-            return {"format": url.rpartition(".")[2].lower(), "source": {"s3Location": {"uri": url}}}
-        case _:
-            kinds = ", ".join(sorted({*_AUDIO.values()}))
-            raise StreamError(f"bedrock takes audio as bytes, files or s3:// URLs, in {kinds}")
-
-
-def _citations(citations: Sequence[Citation]) -> list[dict[str, Any]]:
-    return [cast("dict[str, Any]", citation.data) for citation in citations if citation.data is not None]
+            what = f"{kind}s as bytes, files or s3:// URLs"
+            raise StreamError(f"bedrock takes {what}; it fetches none from the web")
 
 
 def _without_open_uses(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,13 +8,14 @@ After a finish reason the reply ends at `[DONE]` or where the body ends, so that
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from swink.errors import ContentFiltered, ContextWindowOverflow, NetworkError, StreamError
 from swink.messages import Audio, Base64Source, Citation, Extension, Image, UrlSource
+from swink.messages.jsondata import list_of, object_of
 from swink.providers.chat.details import ReasoningDetails
 from swink.providers.chat.dialect import ChatDialect
 from swink.providers.chat.toolcalls import CallDelta, CallReader, Function, write_failed_call
@@ -355,11 +356,7 @@ def _failed_generation(data: bytes) -> str | None:
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list of a server's, whatever else is in it."""
-    return (
-        [item for item in cast("list[Any]", value) if isinstance(item, dict)]
-        if isinstance(value, list)
-        else []
-    )
+    return [item for item in list_of(value) if isinstance(item, dict)]
 
 
 def _citation(url: str, cited: Mapping[str, Any], data: Any) -> Citation:
@@ -389,8 +386,4 @@ def _shown(tool: Mapping[str, Any]) -> str:
 
 def _filtered_by(results: Mapping[str, Any]) -> set[str]:
     """The filters that have cut something, of all that have an opinion."""
-    return {
-        name
-        for name, result in results.items()
-        if isinstance(result, dict) and cast("dict[str, Any]", result).get("filtered") is True
-    }
+    return {name for name, result in results.items() if object_of(result).get("filtered") is True}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from swink.messages import Citation, Extension
+from swink.messages.jsondata import list_of, object_of, texts_of
 
 _SHOWN = 3
 
@@ -22,9 +23,8 @@ class Grounding:
         """Keep what an event says about the reply, under the API's own names."""
         for name, values in metadata.items():
             if values:
-                self._found.setdefault(name, {}).update(
-                    {key: value for key, value in values.items() if value}
-                )
+                given = {key: value for key, value in values.items() if value}
+                self._found.setdefault(name, {}).update(given)
 
     def citations(self, texts: Sequence[str]) -> Iterator[tuple[int, Citation]]:
         """The citations, each with the number of the text that it belongs to."""
@@ -35,7 +35,7 @@ class Grounding:
         sources = [_source(chunk) for chunk in _objects(found.get("groundingChunks"))]
         supports = _objects(found.get("groundingSupports"))
         for support in supports:
-            number, start, end = whole.place(_object(support.get("segment")))
+            number, start, end = whole.place(object_of(support.get("segment")))
             for index in cast("list[Any]", support.get("groundingChunkIndices") or []):
                 if isinstance(index, int) and 0 <= index < len(sources):
                     yield number, Citation(**sources[index], start=start, end=end)
@@ -45,15 +45,13 @@ class Grounding:
         recited = self._found.get("citationMetadata", {})
         for source in _objects(recited.get("citations") or recited.get("citationSources")):
             number, start, end = whole.place(source)
-            yield (
-                number,
-                Citation(_text(source, "uri"), _text(source, "title"), start=start, end=end, data=source),
-            )
+            url, title = _text(source, "uri"), _text(source, "title")
+            yield number, Citation(url, title, start=start, end=end, data=source)
 
     def blocks(self) -> Iterator[Extension]:
         """What the hosted tools did, for people; Google wants its search suggestions to be shown."""
         if found := self._found.get("groundingMetadata"):
-            queries = _texts(found.get("webSearchQueries")) or _texts(found.get("retrievalQueries"))
+            queries = texts_of(found.get("webSearchQueries")) or texts_of(found.get("retrievalQueries"))
             kind = "web search" if found.get("webSearchQueries") else "search"
             results = len(_objects(found.get("groundingChunks")))
             said = "; ".join(queries[:_SHOWN]) or "grounded"
@@ -68,14 +66,12 @@ class Grounding:
         """How often hosted tools were used: searches by the query from Gemini 3 on, before by the request."""
         found = self._found.get("groundingMetadata", {})
         chunks = _objects(found.get("groundingChunks"))
-        queries = len(_texts(found.get("webSearchQueries")) + _texts(found.get("imageSearchQueries")))
-        retrieved = bool(found.get("retrievalQueries")) or any(
-            "retrievedContext" in chunk for chunk in chunks
-        )
+        queries = len(texts_of(found.get("webSearchQueries")) + texts_of(found.get("imageSearchQueries")))
+        retrieved = found.get("retrievalQueries") or any("retrievedContext" in chunk for chunk in chunks)
         counts = {
             "web_search": queries if by_query else min(1, queries),
             "web_fetch": len(_objects(self._found.get("urlContextMetadata", {}).get("urlMetadata"))),
-            "file_search": int(retrieved),
+            "file_search": int(bool(retrieved)),
             "google_maps": int(any("maps" in chunk for chunk in chunks)),
         }
         return {name: count for name, count in counts.items() if count}
@@ -111,7 +107,7 @@ class _Texts:
 def _source(chunk: Mapping[str, Any]) -> dict[str, Any]:
     """Where a chunk is from: the web, a file, a place on the map, an image."""
     for name in ("web", "retrievedContext", "maps", "image"):
-        if found := _object(chunk.get(name)):
+        if found := object_of(chunk.get(name)):
             uri = _text(found, "uri") or _text(found, "sourceUri") or _text(found, "imageUri")
             return {"url": uri, "title": _text(found, "title"), "quote": _text(found, "text")}
     return {"data": dict(chunk)}
@@ -123,18 +119,8 @@ def _page(page: Mapping[str, Any]) -> str:
     return url if status in ("", "success") else f"{url} ({status})"
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _objects(value: Any) -> list[dict[str, Any]]:
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [_object(item) for item in items]
-
-
-def _texts(value: Any) -> list[str]:
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, str)]
+    return [object_of(item) for item in list_of(value)]
 
 
 def _text(found: Mapping[str, Any], name: str) -> str | None:

@@ -1,9 +1,10 @@
 """What a reply of Gemini has used: tokens by category and medium, the tier that served it, hosted tools."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from swink.messages import Usage
+from swink.messages.jsondata import list_of
 
 _MEDIA = ("audio", "image", "video")
 _USUAL = ("standard", "unspecified", "on_demand", "traffic_type_unspecified")
@@ -34,8 +35,7 @@ def _media(metadata: Mapping[str, Any]) -> dict[str, int]:
 
 def _details(metadata: Mapping[str, Any], name: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    listed: Any = metadata.get(name)
-    for item in cast("list[Any]", listed) if isinstance(listed, list) else ():
+    for item in list_of(metadata.get(name)):
         match item:
             case {"modality": str() as medium, "tokenCount": int() as count}:
                 found[medium.lower()] = found.get(medium.lower(), 0) + count

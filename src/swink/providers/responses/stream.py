@@ -8,13 +8,14 @@ content (its id, the phase of a message) is the signature of its block, and goes
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from swink.errors import ContentFiltered, StreamError
 from swink.messages import Base64Source, Citation, Extension, Image
+from swink.messages.jsondata import list_of, object_of
 from swink.providers.chat.usage import cost_of
 from swink.providers.exchange import cut_short, decode_json, decode_known
 from swink.providers.failure import describe_error, failure
@@ -107,11 +108,9 @@ class ResponsesDecoder:
         match event.type:
             case "response.output_text.delta":
                 self._add(event, event.content_index or 0)
-            case (
-                "response.reasoning_text.delta"
-                | "response.reasoning_summary_text.delta"
-                | "response.function_call_arguments.delta"
-            ):
+            case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta":
+                self._add(event, 0)
+            case "response.function_call_arguments.delta":
                 self._add(event, 0)
             case "response.reasoning_summary_part.added":
                 self._separate(event)
@@ -121,9 +120,9 @@ class ResponsesDecoder:
                 place = _key(event), event.content_index or 0
                 self._annotations.setdefault(place, []).append(event.annotation)
             case "response.output_item.added":
-                self._begin(_key(event), _object(event.item))
+                self._begin(_key(event), object_of(event.item))
             case "response.output_item.done":
-                self._finish_item(_key(event), _object(event.item))
+                self._finish_item(_key(event), object_of(event.item))
             case "response.completed" | "response.incomplete" | "response.failed":
                 if not self._types:
                     self._take_whole(data)
@@ -137,7 +136,8 @@ class ResponsesDecoder:
                 pass  # progress reports, and types that newer servers may send
 
     def _begin(self, key: _Key, item: Mapping[str, Any]) -> None:
-        kind = self._types[key] = _type_of(item)
+        named = item.get("type")
+        kind = self._types[key] = named if isinstance(named, str) else ""
         match kind:
             case "message":
                 self._blocks[key, 0] = self._reply.begin_text()
@@ -191,29 +191,25 @@ class ResponsesDecoder:
     def _finish_message(self, key: _Key, item: Mapping[str, Any]) -> None:
         signature = _rest(item, ("type", "role", "content"))
         content: Any = item.get("content")
-        for at, part in enumerate(_list(content) if not isinstance(content, str) else [{"text": content}]):
+        for at, part in enumerate(list_of(content) if not isinstance(content, str) else [{"text": content}]):
             match part:
                 case {"text": str() as text}:
                     index = self._blocks.get((key, at))
                     if index is None:
                         index = self._blocks[key, at] = self._reply.begin_text()
                     self._fill(index, text)
-                    self._annotations[key, at] = _list(part.get("annotations")) or self._annotations.get(
-                        (key, at), []
-                    )
+                    if notes := list_of(part.get("annotations")):
+                        self._annotations[key, at] = notes
                 case {"refusal": str() as refusal} if not self._refusal:
                     self._refusal.append(refusal)
                 case _:
                     pass
         for place, index in self._blocks.items():
             if place[0] == key and self._reply.is_open(index):
-                noted = self._annotations.get(place, ())
+                noted = map(object_of, self._annotations.get(place, ()))
+                cited = [_citation(note) for note in noted if note]
                 filled = self._reply.is_filled(index)
-                self._reply.end(
-                    index,
-                    signature if filled else None,
-                    citations=[_citation(found) for note in noted if (found := _object(note))],
-                )
+                self._reply.end(index, signature if filled else None, citations=cited)
 
     def _finish_call(self, index: int, item: Mapping[str, Any]) -> None:
         given: Any = item.get("arguments")
@@ -248,9 +244,9 @@ class ResponsesDecoder:
 
     def _take_whole(self, data: bytes) -> None:
         """The items of a server that sends them in its last event alone."""
-        response = _object(_object(decode_json(data)).get("response"))
-        for at, item in enumerate(_list(response.get("output"))):
-            self._finish_item(at, _object(item))
+        response = object_of(object_of(decode_json(data)).get("response"))
+        for at, item in enumerate(list_of(response.get("output"))):
+            self._finish_item(at, object_of(item))
 
     def _report(self, response: _Response) -> None:
         spent = response.usage or {}
@@ -281,25 +277,12 @@ class ResponsesDecoder:
 def _key(event: _Event) -> _Key:
     if event.output_index is not None:
         return event.output_index
-    id = event.item_id or _object(event.item).get("id")
+    id = event.item_id or object_of(event.item).get("id")
     return id if isinstance(id, str) else ""
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _type_of(item: Mapping[str, Any]) -> str:
-    kind: Any = item.get("type")
-    return kind if isinstance(kind, str) else ""
-
-
 def _texts(parts: Any) -> list[str]:
-    return [text for part in _list(parts) if isinstance(text := _object(part).get("text"), str)]
+    return [text for part in list_of(parts) if isinstance(text := object_of(part).get("text"), str)]
 
 
 def _citation(note: Mapping[str, Any]) -> Citation:
@@ -327,12 +310,10 @@ def _reasoning(item: Mapping[str, Any]) -> str | None:
     return _rest(item, ()) if item.get("encrypted_content") or item.get("content") else None
 
 
-def _rest(
-    item: Mapping[str, Any], modelled: tuple[str, ...], more: Mapping[str, Any] | None = None
-) -> str | None:
+def _rest(item: Mapping[str, Any], modelled: tuple[str, ...], more: Mapping[str, Any] = {}) -> str | None:
     """The fields of an item that a block has no place for, as the block's signature."""
     rest = {name: value for name, value in item.items() if name not in modelled and value is not None}
-    rest |= more or {}
+    rest |= more
     return msgspec.json.encode(rest).decode() if rest else None
 
 

@@ -1,7 +1,9 @@
 """What the provider's own tools did, in a line for people."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
+
+from swink.messages.jsondata import list_of, texts_of
 
 _LONGEST = 200
 
@@ -18,10 +20,10 @@ def _describe(item: Mapping[str, Any]) -> str:
         case {"type": "web_search_call", "action": {"type": "find_in_page", "url": str() as url, **more}}:
             return f"looked for {more.get('pattern')} in {url}"
         case {"type": "web_search_call", "action": {**action}}:
-            asked = _joined(action.get("queries")) or action.get("query") or ""
+            asked = ", ".join(texts_of(action.get("queries"))) or action.get("query") or ""
             return f"web search: {asked}{_number(action.get('sources'), 'source')}"
         case {"type": "file_search_call"}:
-            asked = _joined(item.get("queries"))
+            asked = ", ".join(texts_of(item.get("queries")))
             return f"file search: {asked}{_number(item.get('results'), 'result')}"
         case {"type": "code_interpreter_call", "code": str() as code}:
             return f"ran code: {code}"
@@ -44,16 +46,6 @@ def _describe(item: Mapping[str, Any]) -> str:
             return "an item without a type"
 
 
-def _joined(texts: Any) -> str:
-    return (
-        ", ".join(text for text in cast("list[Any]", texts) if isinstance(text, str))
-        if isinstance(texts, list)
-        else ""
-    )
-
-
 def _number(things: Any, name: str) -> str:
-    if not isinstance(things, list) or not things:
-        return ""
-    many = len(cast("list[Any]", things))
-    return f", {many} {name}{'s' if many > 1 else ''}"
+    many = len(list_of(things))
+    return f", {many} {name}{'s' if many > 1 else ''}" if many else ""

@@ -1,9 +1,10 @@
 """What a response has used: tokens, hosted tools and the tier that served it."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from swink.messages import Usage
+from swink.messages.jsondata import object_of
 from swink.models.catalog import SERVICE_TIER
 from swink.providers.chat.usage import count
 
@@ -30,11 +31,7 @@ def use_of(item: Mapping[str, Any]) -> str | None:
 def usage_of(spent: Mapping[str, Any], counted: Mapping[str, int], billed: Any, tier: Any) -> Usage:
     """Usage as the provider reports it; of hosted tools, what it bills wins over what was counted here."""
     details = spent.get("input_tokens_details")
-    whole, cached, written = (
-        count(spent, "input_tokens"),
-        count(details, "cached_tokens"),
-        count(details, "cache_write_tokens"),
-    )
+    cached, written = count(details, "cached_tokens"), count(details, "cache_write_tokens")
     extra = {"reasoning": count(spent.get("output_tokens_details"), "reasoning_tokens"), **counted}
     match billed:
         case {"web_search": {"num_requests": int() as searches}}:
@@ -42,13 +39,13 @@ def usage_of(spent: Mapping[str, Any], counted: Mapping[str, int], billed: Any, 
         case _:
             pass
     uses: Any = spent.get("server_side_tool_usage_details")  # xAI's
-    for name in cast("dict[str, Any]", uses) if isinstance(uses, dict) else ():
+    for name in object_of(uses):
         tool = name.removesuffix("_calls").replace("code_interpreter", "code_execution")
         extra[tool] = count(uses, name)
     if isinstance(tier, str) and tier not in ("auto", "default"):
         extra[f"{SERVICE_TIER}{tier}"] = 1
     return Usage(
-        max(whole - cached - written, 0),
+        max(count(spent, "input_tokens") - cached - written, 0),
         count(spent, "output_tokens"),
         cached,
         written,
