@@ -95,10 +95,8 @@ def cost_of(spec: ModelSpec, usage: Usage, at: datetime | float | None = None) -
     entry = _entry(spec.provider, spec.model_id)
     if entry is None:
         return None
-    tier = None
-    for key in usage.extra:
-        if key.startswith(SERVICE_TIER):
-            tier = key.removeprefix(SERVICE_TIER)
+    tiers = [key.removeprefix(SERVICE_TIER) for key in usage.extra if key.startswith(SERVICE_TIER)]
+    tier = tiers[-1] if tiers else None
     price = entry.price(datetime.fromtimestamp(at, UTC) if isinstance(at, int | float) else at, tier)
     if price is None or any(usage.extra.keys() & HOSTED_USES - price.uses.keys()):
         return None
@@ -113,7 +111,8 @@ def stream_fn_for(spec: ModelSpec) -> StreamFn:
     if target is None:
         for point in _entry_points():
             if point.name == spec.provider:
-                return _make(point.load())
+                found = point.load()  # a stream function, or what makes one
+                return found if _needs_arguments(found) else found()
         raise UnknownModel(_describe_unknown(spec.provider))
     path, _, preset = target.partition("#")
     module, _, name = path.partition(":")
@@ -168,9 +167,8 @@ def catalog_date() -> str:
 def catalog_source() -> str:
     """Where they come from: a package and its version, and the user's file if it is not ours."""
     found = copies.current()
-    return (
-        found.listing.source if found.path == copies.BUILT_IN else f"{found.listing.source} in {found.path}"
-    )
+    source = found.listing.source
+    return source if found.path == copies.BUILT_IN else f"{source} in {found.path}"
 
 
 def forget() -> None:
@@ -194,11 +192,6 @@ def _made(provider: str) -> StreamFn:
             "not a stream function"
         )
     return made
-
-
-def _make(found: Any) -> StreamFn:
-    """The stream function that an entry point names, or that the function it names makes."""
-    return found if _needs_arguments(found) else found()
 
 
 def _needs_arguments(function: Callable[..., Any]) -> bool:

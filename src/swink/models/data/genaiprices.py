@@ -19,49 +19,11 @@ class DataError(AgentError):
     """Price data that is not what is expected; nothing of it is used."""
 
 
-class Equals(Struct, tag="ClauseEquals", tag_field="kind"):
-    """Matches exactly this name."""
+class Clause(Struct):
+    """Which names mean a model: the class of the condition, and the text or the conditions that it has."""
 
-    equals: str
-
-
-class StartsWith(Struct, tag="ClauseStartsWith", tag_field="kind"):
-    """Matches names that begin with this."""
-
-    starts_with: str
-
-
-class EndsWith(Struct, tag="ClauseEndsWith", tag_field="kind"):
-    """Matches names that end with this."""
-
-    ends_with: str
-
-
-class Contains(Struct, tag="ClauseContains", tag_field="kind"):
-    """Matches names that contain this."""
-
-    contains: str
-
-
-class Regex(Struct, tag="ClauseRegex", tag_field="kind"):
-    """Matches names that the regular expression finds."""
-
-    regex: str
-
-
-class AnyOf(Struct, tag="ClauseOr", tag_field="kind"):
-    """Matches if one of several conditions does."""
-
-    or_: "list[Clause]"
-
-
-class AllOf(Struct, tag="ClauseAnd", tag_field="kind"):
-    """Matches if all of several conditions do."""
-
-    and_: "list[Clause]"
-
-
-Clause = Equals | StartsWith | EndsWith | Contains | Regex | AnyOf | AllOf
+    kind: str
+    of: "str | list[Clause]"
 
 
 class Since(Struct, tag="StartDateConstraint", tag_field="kind"):
@@ -173,6 +135,8 @@ def _value(node: ast.expr) -> Any:
             return {word.arg: _value(word.value) for word in keywords if word.arg in ("id", "models")}
         case ast.Call(ast.Name("ModelPrice"), [], keywords):
             return {word.arg: _value(word.value) for word in keywords}
+        case ast.Call(ast.Name(name), [], [ast.keyword(value=value)]) if name.startswith("Clause"):
+            return {"kind": name, "of": _value(value)}
         case ast.Call(ast.Name(name), [], keywords):
             return {"kind": name, **{word.arg: _value(word.value) for word in keywords if word.arg}}
         case _:

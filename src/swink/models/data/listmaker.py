@@ -13,21 +13,14 @@ from msgspec.structs import replace
 
 from swink.messages.modelspec import Capabilities, Price
 from swink.models.data.genaiprices import (
-    AllOf,
     Amounts,
-    AnyOf,
     Clause,
     Conditional,
-    Contains,
     DataError,
-    EndsWith,
-    Equals,
     Hours,
     Model,
     Provider,
-    Regex,
     Since,
-    StartsWith,
     Tiered,
     Variant,
     last_checked,
@@ -36,19 +29,16 @@ from swink.models.data.genaiprices import (
 from swink.models.data.listing import FORMAT, ModelEntry, Rate
 
 _CATEGORIES = {"input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok"}
+_MEDIA = [f"{way}_{medium}" for way in ("input", "output") for medium in ("audio", "image", "video")]
 _DETAILS = {
     "cache_write_1h_mtok": "cache_write_1h",
-    "input_audio_mtok": "input_audio",
-    "input_image_mtok": "input_image",
-    "input_video_mtok": "input_video",
-    "output_audio_mtok": "output_audio",
-    "output_image_mtok": "output_image",
-    "output_video_mtok": "output_video",
+    **{f"{name}_mtok": name for name in _MEDIA},
     "output_reasoning_mtok": "reasoning",
     "cache_audio_read_mtok": "cache_read_audio",
     "cache_image_read_mtok": "cache_read_image",
 }
 _USES = {"web_searches_kcount": "web_search", "storage_searches_kcount": "file_search"}
+_SIGNS = {"ClauseEquals": "=", "ClauseStartsWith": "^", "ClauseEndsWith": "$", "ClauseContains": "*"}
 _NO_SPEECH = r"^(?!.*-[tT][tT][sS](?:$|-))"
 _DATES = (r"\d{8}$", r"\d{4}-\d{2}-\d{2}$")
 
@@ -114,29 +104,20 @@ def make_listing(text: str, version: str, *, today: str, overlay: Overlay | None
         "unlisted": overlay.unlisted,
     }
     lines = ",\n".join(
-        f"{json.dumps(name)}:[\n" + ",\n".join(_line(entry) for entry in entries) + "\n]"
+        f"{json.dumps(name)}:[\n" + b",\n".join(map(msgspec.json.encode, entries)).decode() + "\n]"
         for name, entries in tables.items()
     )
     return f'{json.dumps(head)[:-1]},\n"tables":{{\n{lines}\n}}}}\n'.encode()
 
 
-def _line(entry: ModelEntry) -> str:
-    return msgspec.json.encode(entry).decode()
-
-
 def _entries(provider: Provider, overlay: Overlay, checked: str) -> list[ModelEntry]:
     rules = [rule for rule in overlay.rules if provider.id in rule.tables]
-    return [
-        _entry(model, [rule for rule in rules if _is_meant(rule, model.id.lower())], checked)
-        for model in provider.models
-    ]
-
-
-def _is_meant(rule: _Rule, name: str) -> bool:
-    return any(fnmatchcase(name, wanted) for wanted in rule.models)
+    return [_entry(model, rules, checked) for model in provider.models]
 
 
 def _entry(model: Model, rules: Sequence[_Rule], checked: str) -> ModelEntry:
+    name = model.id.lower()
+    rules = [rule for rule in rules if any(fnmatchcase(name, wanted) for wanted in rule.models)]
     uses: dict[str, float] = {}
     capabilities: dict[str, bool] = {}
     window, output = model.context_window, None
@@ -150,7 +131,7 @@ def _entry(model: Model, rules: Sequence[_Rule], checked: str) -> ModelEntry:
     rates = _current({"input_mtok": 0.0, "output_mtok": 0.0} if is_free else model.prices, checked)
     return ModelEntry(
         model.id,
-        () if patterns == (f"={model.id.lower()}",) else patterns,
+        () if patterns == (f"={name}",) else patterns,
         window,
         output,
         Capabilities(**capabilities) if capabilities else None,
@@ -177,23 +158,20 @@ def _name(model_id: str, patterns: Sequence[str]) -> str | None:
 def _patterns(clause: Clause) -> Iterator[str]:
     """The names that a clause means; one that cannot be said plainly means none."""
     match clause:
-        case Equals(text):
-            yield f"={text.lower()}"
-        case StartsWith(text):
-            yield f"^{text.lower()}"
-        case EndsWith(text):
-            yield f"${text.lower()}"
-        case Contains(text):
-            yield f"*{text.lower()}"
-        case Regex(text):
+        case Clause(kind, str(text)) if kind in _SIGNS:
+            yield f"{_SIGNS[kind]}{text.lower()}"
+        case Clause("ClauseRegex", str(text)):
             yield from _of_regex(text)
-        case AnyOf(clauses):
+        case Clause("ClauseOr", list(clauses)):
             for each in clauses:
                 yield from _patterns(each)
-        case AllOf([StartsWith(text), Regex(regex)]) if regex == _NO_SPEECH:
-            yield f"^{text.lower()}!-tts"
-        case AllOf():
+        case Clause("ClauseAnd", [Clause("ClauseStartsWith", str(text)), Clause("ClauseRegex", regex)]):
+            if regex == _NO_SPEECH:
+                yield f"^{text.lower()}!-tts"
+        case Clause("ClauseAnd", list()):
             pass
+        case _:
+            raise DataError(f"the price data cannot be read: {clause!r:.200} is no condition")
 
 
 def _of_regex(regex: str) -> Iterator[str]:
@@ -228,13 +206,9 @@ def _current(prices: Amounts | list[Conditional], checked: str) -> _Rates:
         return [(None, prices)]
     rates = [(item.constraint, item.prices) for item in prices]
     for number in range(len(rates) - 1, -1, -1):
-        match rates[number]:
-            case (None, amounts):
-                return [(None, amounts), *rates[number + 1 :]]
-            case (Since(day), amounts) if day <= checked:
-                return [(None, amounts), *rates[number + 1 :]]
-            case _:
-                pass
+        condition, amounts = rates[number]
+        if condition is None or (isinstance(condition, Since) and condition.start_date <= checked):
+            return [(None, amounts), *rates[number + 1 :]]
     return rates
 
 
@@ -245,13 +219,9 @@ def _rates(rates: _Rates, uses: Mapping[str, float]) -> tuple[Rate, ...]:
         price = _price(amounts, uses)
         if price is None:
             return ()
-        match condition:
-            case Since(day):
-                priced.append(Rate(price, since=day))
-            case Hours(start, end):
-                priced.append(Rate(price, start=start, end=end))
-            case None:
-                priced.append(Rate(price))
+        since = condition.start_date if isinstance(condition, Since) else None
+        hours = (condition.start_time, condition.end_time) if isinstance(condition, Hours) else ()
+        priced.append(Rate(price, since, *hours))
     return tuple(priced)
 
 
@@ -261,13 +231,9 @@ def _service_tiers(
     """The rates of each service tier that has some now, and of batches."""
     named: dict[str, list[Variant]] = {}
     for variant in variants:
-        match variant.when:
-            case {"service_tier": name, **rest} if not rest:
-                named.setdefault(name, []).append(variant)
-            case {"processing": "batch", **rest} if not rest:
-                named.setdefault("batch", []).append(variant)
-            case _:
-                pass
+        name = "batch" if variant.when == {"processing": "batch"} else variant.when.get("service_tier")
+        if name is not None and len(variant.when) == 1:
+            named.setdefault(name, []).append(variant)
     found = {name: _tier_rates(each, rates, uses, checked) for name, each in named.items()}
     return {name: tier for name, tier in found.items() if tier}
 
@@ -301,10 +267,8 @@ def _holds(condition: Since | Hours | None, day: str) -> bool:
 def _price(amounts: Amounts, uses: Mapping[str, float]) -> Price | None:
     """The price, with a tier for each size of input at which one of its parts changes; None if unknown."""
     known = {key: value for key, value in amounts.items() if value is not None}
-    if (
-        not {"input_mtok", "output_mtok"} <= known.keys()
-        or known.keys() - _CATEGORIES - _DETAILS.keys() - _USES.keys()
-    ):
+    unknown = known.keys() - _CATEGORIES - _DETAILS.keys() - _USES.keys()
+    if unknown or not {"input_mtok", "output_mtok"} <= known.keys():
         return None
     starts = {tier.start for value in known.values() if isinstance(value, Tiered) for tier in value.tiers}
     tiers = tuple((start, _flat(known, start, uses)) for start in sorted(starts))

@@ -144,10 +144,11 @@ def _known_now() -> list[str]:
     version = _version()
     if version == _NOWHERE:
         return []
-    keys = [
-        (name, key) for name, (known, key) in list(_found.items()) if known == version and key is not None
-    ]
-    return [*(secret for name, key in keys for secret in _secrets_in(name, key)), *_keys_in_file(version)]
+    secrets: list[str] = []
+    for name, (known, key) in list(_found.items()):
+        if known == version and key is not None:
+            secrets += _secrets_in(name, key)
+    return secrets + _keys_in_file(version)
 
 
 def _secrets_in(name: str, key: str) -> list[str]:
@@ -222,7 +223,6 @@ def _read(provider: str, version: _Version) -> str | None:
     return None
 
 
-@lru_cache(1)
 @lru_cache(1)
 def _keys_in_file(version: _Version) -> list[str]:
     try:
