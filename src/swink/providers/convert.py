@@ -225,6 +225,11 @@ def data_url(source: Base64Source | UrlSource | NamedFile) -> str:
             raise StreamError(f"image {path} was not read")
 
 
+def web_url(source: object) -> str | None:
+    """What a citation names as its source, if it is an address of the web."""
+    return source if isinstance(source, str) and source.startswith(("http://", "https://")) else None
+
+
 def valid_name(name: str) -> str:
     """The name, or one that providers accept: a model may call a tool by a name it made up."""
     return name if _is_name(name) else re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"

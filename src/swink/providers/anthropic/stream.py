@@ -14,6 +14,7 @@ import msgspec
 
 from swink.errors import ContentFiltered, ContextWindowOverflow, ModelError, NetworkError, StreamError
 from swink.messages import Citation, Extension, Usage
+from swink.messages.jsondata import object_of
 from swink.providers.anthropic.claudetools import CONTAINER, describe
 from swink.providers.anthropic.eventtypes import (
     KNOWN,
@@ -26,14 +27,13 @@ from swink.providers.anthropic.eventtypes import (
     sent_citation,
     usage_of,
 )
+from swink.providers.convert import web_url
 from swink.providers.exchange import Again, cut_short, decode_json, decode_known, malformed
 from swink.providers.failure import describe_error, failure
 from swink.providers.sse import SseParser
 from swink.stream import BlockWriter, StreamOptions
 
 MOST_PAUSES = 16
-
-
 _CALL_FIELDS = frozenset(("type", "id", "name", "input"))
 _DIRECT = {"type": "direct"}
 
@@ -59,13 +59,10 @@ class _Block:
         """The block as the API takes it back."""
         block = dict(self.raw)
         text = "".join(self.parts)
-        match self.content.type:
-            case "text" | "thinking" as name:
-                block[name] = text
-            case _ if text:
-                block["input"] = decode_json(text.encode())
-            case _:
-                pass
+        if self.content.type in ("text", "thinking"):
+            block[self.content.type] = text
+        elif text:
+            block["input"] = decode_json(text.encode())
         if self.content.signature:
             block["signature"] = self.content.signature
         if self.content.citations:
@@ -162,11 +159,8 @@ class MessagesDecoder:
 
     def _place(self, container: Any) -> None:
         """Code ran in this container."""
-        match container:
-            case {"id": str()}:
-                self._container = container
-            case _:
-                pass
+        if isinstance(object_of(container).get("id"), str):
+            self._container = container
 
     def _start(self, key: int, raw: dict[str, Any], data: bytes) -> None:
         if (stale := self._blocks.get(key)) is not None:
@@ -252,10 +246,9 @@ class MessagesDecoder:
     def _count(self, counts: Counts | None) -> None:
         """A later total replaces an earlier one."""
         if counts is not None:
-            given = {
-                name: value for name, value in msgspec.structs.asdict(counts).items() if value is not None
-            }
-            self._counts = msgspec.structs.replace(self._counts, **given)
+            given = msgspec.structs.asdict(counts).items()
+            later = {name: value for name, value in given if value is not None}
+            self._counts = msgspec.structs.replace(self._counts, **later)
             self._reply.report(self._spent + usage_of(self._counts))
 
     def _stop(self, ending: Delta) -> None:
@@ -286,24 +279,15 @@ class MessagesDecoder:
 
 
 def _explanation(details: Any) -> str:
-    match details:
-        case {"explanation": str(text)} if text:
-            return text
-        case _:
-            return "the model refused to answer"
+    text = object_of(details).get("explanation")
+    return text if isinstance(text, str) and text else "the model refused to answer"
 
 
 def as_citation(given: Mapping[str, Any]) -> Citation:
     """A citation of Anthropic's; its offsets are those of the source, so they stay in `data`."""
-    source = given.get("url") or given.get("source")
-    url = source if isinstance(source, str) and source.startswith(("http://", "https://")) else None
     title, quote = given.get("title") or given.get("document_title"), given.get("cited_text")
-    return Citation(
-        url,
-        title if isinstance(title, str) else None,
-        quote if isinstance(quote, str) else None,
-        data=dict(given),
-    )
+    title, quote = (said if isinstance(said, str) else None for said in (title, quote))
+    return Citation(web_url(given.get("url") or given.get("source")), title, quote, data=dict(given))
 
 
 def _call_signature(raw: dict[str, Any]) -> str | None:

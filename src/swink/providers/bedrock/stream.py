@@ -16,9 +16,11 @@ from msgspec import Struct
 
 from swink.errors import StreamError
 from swink.messages import Base64Source, Citation, Extension, Image, Usage
+from swink.messages.jsondata import object_of
 from swink.providers.bedrock.awserrors import frame_error, stop_error
 from swink.providers.bedrock.frames import Frame, FrameParser
 from swink.providers.claude import service_tier
+from swink.providers.convert import web_url
 from swink.providers.exchange import convert, cut_short, decode_json
 from swink.stream import BlockWriter, StreamOptions
 
@@ -217,11 +219,8 @@ class ConverseDecoder:
                     continue  # no arguments, or cut off before them: the stop reason will tell
                 self._reply.end(index)
         if block.thinking is not None:
-            self._reply.end(
-                block.thinking,
-                _join(block.redacted) or block.signature or None,
-                redacted=bool(block.redacted),
-            )
+            signature = _join(block.redacted) or block.signature or None
+            self._reply.end(block.thinking, signature, redacted=bool(block.redacted))
 
     def _finish(self, reason: str) -> None:
         self._reply.settle()
@@ -254,14 +253,9 @@ def _join(pieces: list[str]) -> str:
 
 def _citation(given: dict[str, Any]) -> Citation:
     """A citation of Bedrock's; its offsets are those of the source, so they stay in `data`."""
-    source: Any = given.get("source")
-    match given:
-        case {"location": {"web": {"url": url}}}:
-            source = url
-        case _:
-            pass
+    web = object_of(object_of(given.get("location")).get("web"))
     quotes = [part.get("text", "") for part in given.get("sourceContent") or ()]
-    url = source if isinstance(source, str) and source.startswith(("http://", "https://")) else None
+    url = web_url(web.get("url", given.get("source")))
     return Citation(url, given.get("title"), "".join(quotes) or None, data=given)
 
 
@@ -279,9 +273,8 @@ def _describe(hosted: dict[str, Any]) -> str:
 
 
 def _usage(counts: _Usage, uses: Mapping[str, int]) -> Usage:
-    hour = sum(
-        detail.get("inputTokens", 0) for detail in counts.cache_details or () if detail.get("ttl") == "1h"
-    )
+    hours = [detail for detail in counts.cache_details or () if detail.get("ttl") == "1h"]
+    hour = sum(detail.get("inputTokens", 0) for detail in hours)
     return Usage(
         counts.input_tokens,
         counts.output_tokens,

@@ -155,11 +155,7 @@ class ChatDecoder:
     def _check(self, chunk: _Chunk) -> None:
         """What Azure and MiniMax say of the request beside the reply."""
         for result in chunk.prompt_filter_results or ():
-            match result:
-                case {"content_filter_results": {**results}}:
-                    self._filtered |= _filtered_by(results)
-                case _:
-                    pass
+            self._filtered |= _filtered_by(object_of(object_of(result).get("content_filter_results")))
         match chunk.base_resp:
             case {"status_code": int() as code, "status_msg": str() as message} if code:
                 raise failure(message, code=str(code))
@@ -214,11 +210,8 @@ class ChatDecoder:
                     self._reply.say(text)
                 case {"type": "thinking", "thinking": [*pieces]}:
                     for piece in pieces:
-                        match piece:
-                            case {"text": str() as text} if text:
-                                self._reply.think(text)
-                            case _:
-                                pass
+                        if isinstance(text := object_of(piece).get("text"), str) and text:
+                            self._reply.think(text)
                     if signature := part.get("signature"):
                         self._reply.sign(str(signature))
                 case {"type": str() as kind}:  # references and the like, which go back in their place
@@ -273,11 +266,8 @@ class ChatDecoder:
                 case _:
                     pass
         for image in _objects(delta.images):
-            match image:
-                case {"image_url": {"url": str() as url}}:
-                    self._reply.add_block(_image(url))
-                case _:
-                    pass
+            if isinstance(url := object_of(image.get("image_url")).get("url"), str):
+                self._reply.add_block(_image(url))
         for audio in _objects([delta.audio]):
             if isinstance(words := audio.get("transcript"), str) and words:
                 self._reply.say(words)
@@ -285,11 +275,8 @@ class ChatDecoder:
                 self._sound += _decoded(sound)
         for tool in _objects(delta.executed_tools):
             self._reply.add_block(Extension(self._provider, {"executed_tool": tool}, _shown(tool)))
-            match tool.get("search_results"):
-                case {"results": [*found]}:
-                    self._sources = [*self._sources, *found]
-                case _:
-                    pass
+            found = list_of(object_of(tool.get("search_results")).get("results"))
+            self._sources = [*self._sources, *found]
 
     def _cite(self, citation: Citation) -> None:
         if (index := self._reply.text) is not None:
@@ -344,14 +331,12 @@ def _failed_generation(data: bytes) -> str | None:
     if b"failed_generation" not in data:
         return None
     try:
-        error = msgspec.json.decode(data)
+        error = object_of(object_of(msgspec.json.decode(data)).get("error"))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    match error:
-        case {"error": {"code": "tool_use_failed", "failed_generation": str() as said, **rest}}:
-            return said or str(rest.get("message", ""))
-        case _:
-            return None
+    said = error.get("failed_generation")
+    is_said = error.get("code") == "tool_use_failed" and isinstance(said, str)
+    return said or str(error.get("message", "")) if is_said else None
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

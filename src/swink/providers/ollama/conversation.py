@@ -99,8 +99,13 @@ def _text(content: Sequence[Any]) -> str:
         match block:
             case Text(text):
                 lines.append(text)
-            case Document():
-                lines.append(_document_text(block))
+            case Document(title=title):
+                if (text := block.text) is None:
+                    raise StreamError(
+                        "ollama takes documents of plain text only; send the text of a PDF, its pages as "
+                        "images, or use another provider"
+                    )
+                lines.append(f"{title}:\n{text}" if title else text)
             case Audio():
                 raise StreamError("ollama takes no audio; send its words as text, or use another provider")
             case _:
@@ -108,23 +113,11 @@ def _text(content: Sequence[Any]) -> str:
     return "\n".join(lines)
 
 
-def _document_text(document: Document) -> str:
-    if (text := document.text) is None:
-        raise StreamError(
-            "ollama takes documents of plain text only; send the text of a PDF, its pages as images, "
-            "or use another provider"
-        )
-    return f"{document.title}:\n{text}" if document.title else text
-
-
 def _images(content: Sequence[Any]) -> list[str]:
     images: list[str] = []
     for block in content:
-        match block:
-            case Image(Base64Source(data)):
-                images.append(data)
-            case Image():
+        if isinstance(block, Image):
+            if not isinstance(block.source, Base64Source):
                 raise StreamError("ollama takes images as bytes or files; it fetches none from the web")
-            case _:
-                pass
+            images.append(block.source.data)
     return images

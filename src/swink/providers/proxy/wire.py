@@ -16,16 +16,16 @@ instead of a kind.
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from swink.errors import StreamError
 from swink.messages import (
     AssistantMessage,
     Audio,
-    Cost,
     Document,
     Extension,
     Image,
@@ -39,6 +39,7 @@ from swink.messages import (
     Usage,
 )
 from swink.messages.codec import plain
+from swink.messages.jsondata import list_of, object_of
 from swink.messages.providertools import FileSearch, HostedTool, ProviderTool
 from swink.stream import (
     UNREPORTED,
@@ -108,19 +109,12 @@ class WireRequest(Struct, frozen=True):
 
 
 def request_body(
-    model: ModelSpec,
-    context: LlmContext,
-    messages: Sequence[Any],
-    options: StreamOptions,
-    version: int = VERSION,
+    model: ModelSpec, context: LlmContext, messages: Sequence[Any], options: StreamOptions, version: int
 ) -> dict[str, Any]:
     """The body that asks for a reply."""
     provider, model_id = upstream_of(model.provider, model.model_id)
-    named: dict[str, Any] = {
-        "provider": provider,
-        "model_id": model_id,
-        "thinking_level": model.thinking_level,
-    }
+    named: dict[str, Any] = {"provider": provider, "model_id": model_id}
+    named["thinking_level"] = model.thinking_level
     if model.thinking_budgets:
         named["thinking_budgets"] = model.thinking_budgets
     body: dict[str, Any] = {
@@ -170,7 +164,10 @@ def decode_request(body: bytes) -> WireRequest:
         for block in message.content:
             _refuse_own_data(block)
     for tool in request.hosted:
-        _refuse_own_tool(tool)
+        if isinstance(tool, FileSearch):
+            raise StreamError("file search is refused: it would search stores of the server's account")
+        if isinstance(tool, ProviderTool):
+            _refuse_references(dict(tool.spec))
     _refuse_references(request.options.extra)
     return request
 
@@ -181,22 +178,12 @@ def encode_reply(event: AssistantMessageEvent) -> bytes:
         case Start():
             data = b'{"type":"start","version":%d,"revision":%d}' % (VERSION, REVISION)
         case Done(stop_reason, usage, cost):
-            terminal: dict[str, Any] = {
-                "type": "done",
-                "stop_reason": stop_reason,
-                "usage": _all_fields(usage),
-            }
-            data = msgspec.json.encode(terminal if cost is None else {**terminal, "cost": _all_fields(cost)})
+            paid = {} if cost is None else {"cost": asdict(cost)}
+            done = {"type": "done", "stop_reason": stop_reason, "usage": asdict(usage), **paid}
+            data = msgspec.json.encode(done)
         case Error(message, kind, retry_after, usage):
-            data = msgspec.json.encode(
-                {
-                    "type": "error",
-                    "kind": kind,
-                    "message": message,
-                    "retry_after": retry_after,
-                    "usage": _all_fields(usage),
-                }
-            )
+            failed = {"type": "error", "kind": kind, "message": message, "retry_after": retry_after}
+            data = msgspec.json.encode({**failed, "usage": asdict(usage)})
         case _:
             data = encode_event(event)
     return b"data: " + data + b"\n\n"
@@ -248,10 +235,8 @@ def _old_error(message: str, rest: dict[str, Any]) -> Error:
 
 
 def _encode_options(options: StreamOptions) -> dict[str, Any]:
-    names = WireOptions.__struct_fields__
-    return {
-        name: getattr(options, name) for name in names if getattr(options, name) != getattr(_DEFAULTS, name)
-    }
+    given = {name: getattr(options, name) for name in WireOptions.__struct_fields__}
+    return {name: value for name, value in given.items() if value != getattr(_DEFAULTS, name)}
 
 
 def _refuse_own_data(block: Any) -> None:
@@ -262,25 +247,11 @@ def _refuse_own_data(block: Any) -> None:
         case Text(_, citations):
             for citation in citations:
                 _refuse_references(citation.data)
-        case Image() | Document() | Audio():
+        case Image(NamedFile()) | Document(NamedFile()) | Audio(NamedFile()):
             kind = type(block).__name__.lower()
-            match block.source:
-                case NamedFile():
-                    raise StreamError(f"{kind}s must be inline or URLs; a path means nothing here")
-                case UrlSource(url) if not _WEB.match(url):
-                    raise StreamError(f"{kind}s must be inline or https URLs")
-                case _:
-                    pass
-        case _:
-            pass
-
-
-def _refuse_own_tool(tool: HostedTool) -> None:
-    match tool:
-        case FileSearch():
-            raise StreamError("file search is refused: it would search stores of the server's account")
-        case ProviderTool(_, spec):
-            _refuse_references(dict(spec))
+            raise StreamError(f"{kind}s must be inline or URLs; a path means nothing here")
+        case Image(UrlSource(url)) | Document(UrlSource(url)) | Audio(UrlSource(url)) if not _WEB.match(url):
+            raise StreamError(f"{type(block).__name__.lower()}s must be inline or https URLs")
         case _:
             pass
 
@@ -288,21 +259,13 @@ def _refuse_own_tool(tool: HostedTool) -> None:
 def _refuse_references(value: Any) -> None:
     match value:
         case str() if _OWN.match(value):
-            raise StreamError(
-                "s3:, gs: and file: addresses are refused: they would be read with the server's rights"
-            )
-        case dict():
-            for item in cast("dict[Any, Any]", value).values():
-                _refuse_references(item)
-        case list():
-            for item in cast("list[Any]", value):
+            why = "they would be read with the server's rights"
+            raise StreamError(f"s3:, gs: and file: addresses are refused: {why}")
+        case dict() | list():
+            for item in [*object_of(value).values(), *list_of(value)]:
                 _refuse_references(item)
         case _:
             pass
-
-
-def _all_fields(value: Usage | Cost) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
 _DEFAULTS = StreamOptions()

@@ -33,11 +33,9 @@ def usage_of(spent: Mapping[str, Any], counted: Mapping[str, int], billed: Any, 
     details = spent.get("input_tokens_details")
     cached, written = count(details, "cached_tokens"), count(details, "cache_write_tokens")
     extra = {"reasoning": count(spent.get("output_tokens_details"), "reasoning_tokens"), **counted}
-    match billed:
-        case {"web_search": {"num_requests": int() as searches}}:
-            extra["web_search"] = searches
-        case _:
-            pass
+    searches = object_of(object_of(billed).get("web_search")).get("num_requests")
+    if isinstance(searches, int):
+        extra["web_search"] = searches
     uses: Any = spent.get("server_side_tool_usage_details")  # xAI's
     for name in object_of(uses):
         tool = name.removesuffix("_calls").replace("code_interpreter", "code_execution")
