@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from swink.errors import ModelError
 from swink.messages import ModelSpec
-from swink.messages.providertools import HostedTool, McpConnector
+from swink.messages.providertools import McpConnector
 from swink.providers.conversations import Conversations, WireConversation
 from swink.providers.endpoint import Endpoint, provider_endpoint
 from swink.providers.exchange import Again, Decoder, encode_body, exchange, merge_objects
@@ -93,9 +93,8 @@ class Adapter:
         headers: Mapping[str, str] | None = None,
         allow_http: bool = False,
     ) -> None:
-        self._set_up(
-            provider_endpoint(self.provider, base_url, api_key, allow_http=allow_http), self.wire, headers
-        )
+        endpoint = provider_endpoint(self.provider, base_url, api_key, allow_http=allow_http)
+        self._set_up(endpoint, self.wire, headers)
 
     def _set_up(self, endpoint: Endpoint, wire: Wire, headers: Mapping[str, str] | None) -> None:
         """What every adapter has, whatever its own constructor takes."""
@@ -167,9 +166,9 @@ class Adapter:
         return {self.key_header: key} if self.key_header else {"authorization": f"Bearer {key}"}
 
     async def _request(self, wire: Wire, ask: Ask, again: Again | None = None) -> Request:
-        ask.conversation, messages = self._conversations.items(
-            ask.context.messages, ask.model, wire.conversation
-        )
+        context = ask.context
+        items = self._conversations.items(context.messages, ask.model, wire.conversation)
+        ask.conversation, messages = items
         if again is not None:
             messages += again.items
         body = wire.body(ask, messages)
@@ -180,11 +179,7 @@ class Adapter:
         data = encode_body(body)
         url = self.url(ask)
         own = {"content-type": "application/json", "accept": wire.accept, **wire.headers(ask)}
-        headers = self._endpoint.check_headers(
-            {**own, **await self.authorization(ask, url, data)}, self._headers, ask.options.headers
-        )
-        return Request(url, headers, data, secrets=_tokens(ask.context.hosted) if ask.context.hosted else ())
-
-
-def _tokens(hosted: Sequence[HostedTool]) -> tuple[str, ...]:
-    return tuple([tool.token for tool in hosted if isinstance(tool, McpConnector) and tool.token])
+        own |= await self.authorization(ask, url, data)
+        headers = self._endpoint.check_headers(own, self._headers, ask.options.headers)
+        tokens = [tool.token for tool in context.hosted if isinstance(tool, McpConnector) and tool.token]
+        return Request(url, headers, data, secrets=tuple(tokens))

@@ -18,9 +18,7 @@ LEAST_ANSWER = 1024
 BUDGETS = {"minimal": 1024, "low": 2048, "medium": 5000, "high": 10_000, "extra_high": 20_000}
 LATE = "this model does not begin to think between calls and their results"
 INTERLEAVED = "interleaved-thinking-2025-05-14"
-_FORMATS = frozenset(
-    ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
-)
+_FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
 _SHAPES = frozenset(("type", "anyOf", "oneOf", "allOf", "enum", "const"))
 _VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
 
@@ -129,9 +127,8 @@ def output_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         made["type"] = kinds
     match kinds:
         case "object":
-            made["properties"] = {
-                name: output_schema(part) for name, part in left.pop("properties", {}).items()
-            }
+            parts = left.pop("properties", {}).items()
+            made["properties"] = {name: output_schema(part) for name, part in parts}
             made["required"] = left.pop("required", [])
             left.pop("additionalProperties", None)
             made["additionalProperties"] = False

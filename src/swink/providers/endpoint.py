@@ -77,9 +77,8 @@ class Endpoint(Struct, frozen=True):
             variables = " or ".join(self.variables)
             raise MissingKey(f"no API key for {self.provider}: set {variables}, or {stored}pass api_key=")
         known = f"{self.variables[0]} is not sent there; " if self.variables else ""
-        raise MissingKey(
-            f"no API key for {self.host}: {known}pass api_key= (api_key='' for a server without keys)"
-        )
+        how = f"{known}pass api_key= (api_key='' for a server without keys)"
+        raise MissingKey(f"no API key for {self.host}: {how}")
 
     def check_key(self, override: str | None = None) -> None:
         """Raise what `key` would, without opening a keychain, which may have to ask its owner."""
@@ -166,16 +165,19 @@ class Endpoint(Struct, frozen=True):
 
 
 def provider_endpoint(
-    provider: str, base_url: str | None, api_key: str | None, *, allow_http: bool = False
+    provider: str, base_url: str | None, api_key: str | None, *, allow_http: bool = False, default: str = ""
 ) -> Endpoint:
-    """The endpoint of one of our own providers: its account says where it is and where its key comes from."""
+    """The endpoint of one of our own providers: its account says where it is and where its key comes from.
+
+    `default` is the address of one whose account has none.
+    """
     account = ACCOUNTS[provider]
-    default = account.url or base_url
+    default = account.base_url or default or account.url or base_url or ""
     if not default:
         raise MisuseError(f"{provider} has no address: pass base_url=, or set {account.url_variable}")
     made = endpoint(
         provider,
-        account.base_url or default,
+        default,
         base_url,
         api_key,
         keys=account.variables,
@@ -235,9 +237,8 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     if parts.query or parts.fragment:
         raise MisuseError(f"base_url must not hold a query or a fragment ({parts.hostname})")
     if parts.scheme == "http" and not allow_http and not is_private(parts.hostname):
-        raise MisuseError(
-            f"base_url {_shown(url)} would send the key in clear text; use https, or pass allow_http=True"
-        )
+        how = "use https, or pass allow_http=True"
+        raise MisuseError(f"base_url {_shown(url)} would send the key in clear text; {how}")
     return parts.geturl().rstrip("/")
 
 

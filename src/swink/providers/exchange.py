@@ -95,7 +95,7 @@ async def exchange(
                 if isinstance(decode, Forgiving) and decode.refused(body):
                     break
                 raise (refusal if explain is None or response.status < 400 else explain)(response, body)
-            doubted = _media_type(response) in refused_types
+            doubted = _media_type(response.headers.get("content-type", "")) in refused_types
             async for chunk in response:
                 if doubted:
                     await _refuse_unless_stream(response, chunk, asked)
@@ -257,12 +257,8 @@ def _clean(value: Any) -> Any:
             return value
 
 
-def _media_type(response: Response) -> str:
-    return _without_parameters(response.headers.get("content-type", ""))
-
-
 @lru_cache(64)
-def _without_parameters(content_type: str) -> str:
+def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -284,7 +280,7 @@ async def _refuse_unless_stream(response: Response, first: bytes, asked: Request
     message, code = parse_error(body)
     if b'"error"' in body[:SHOWN_BYTES]:
         raise failure(message, code=code, headers=response.headers)
-    kind = _media_type(response)
+    kind = _media_type(response.headers.get("content-type", ""))
     began = message[:SHOWN_BYTES]
     raise StreamError(f"the server answered with {kind} instead of a stream; is base_url right? {began}")
 

@@ -112,17 +112,14 @@ class AiohttpClient:
         pool.active += 1
         try:
             answer = await pool.request(request, timeout)
-        except (aiohttp.ClientError, OSError) as error:
+        except BaseException as error:
             await pool.leave()
-            # No other time limit than that of connecting is set.
-            unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError)
-            failed = Unsent if unsent else NetworkError
-            raise failed(_explain(request.url, error)) from error
-        except ValueError as error:  # a header that HTTP cannot carry
-            await pool.leave()
-            raise StreamError(_explain(request.url, error)) from None
-        except BaseException:
-            await pool.leave()
+            if isinstance(error, aiohttp.ClientError | OSError):
+                # No other time limit than that of connecting is set.
+                unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError)
+                raise (Unsent if unsent else NetworkError)(_explain(request.url, error)) from error
+            if isinstance(error, ValueError):  # a header that HTTP cannot carry
+                raise StreamError(_explain(request.url, error)) from None
             raise
         return _AiohttpResponse(answer, pool, (aiohttp.ClientError, OSError, HttpProcessingError))
 
@@ -156,7 +153,7 @@ class Pools:
         left = [self._pools.pop(known) for known in list(self._pools) if known.is_closed()]
         pool = self._pools[loop] = _Pool(lambda: self._forget(loop, pool))
         pool.holders.add(client)
-        await pool.start()
+        await anext(pool.keeper)
         for other in left:
             await other.session.close()
         return pool
@@ -202,11 +199,8 @@ class _Pool:
         self.holders: WeakSet[AiohttpClient] = WeakSet()
         self._retired = False
         self._forget = forget
-        self._keeper = self._keep()
+        self.keeper = self._keep()
         self._proxies = {scheme: url for scheme, url in getproxies().items() if scheme in ("http", "https")}
-
-    async def start(self) -> None:
-        await anext(self._keeper)
 
     async def request(self, request: Request, timeout: Timeout) -> "aiohttp.ClientResponse":
         """Send one request; if the server has closed a kept connection, try the next, finally a new one."""
@@ -231,12 +225,12 @@ class _Pool:
     async def retire(self) -> None:
         self._retired = True
         if not self.active:
-            await self._keeper.aclose()
+            await self.keeper.aclose()
 
     async def leave(self) -> None:
         self.active -= 1
         if self._retired and not self.active:
-            await self._keeper.aclose()
+            await self.keeper.aclose()
 
     def proxy(self, url: str) -> str | None:
         if not self._proxies:

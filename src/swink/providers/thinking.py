@@ -13,21 +13,9 @@ from swink.messages import ModelSpec, ThinkingLevel
 from swink.providers.notices import Notices
 
 Style = Literal[
-    "plain",
-    "template",
-    "openai",
-    "azure",
-    "xai",
-    "groq",
-    "together",
-    "openrouter",
-    "deepseek",
-    "mistral",
-    "moonshot",
-    "zai",
-    "perplexity",
-    "gpt-oss",
-]
+    "plain", "template", "openai", "azure", "xai", "groq", "together", "openrouter", "deepseek", "mistral",
+    "moonshot", "zai", "perplexity", "gpt-oss",
+]  # fmt: skip
 
 _ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _WORDS: Mapping[str, str] = {"off": "none", "extra_high": "xhigh"}
@@ -124,20 +112,18 @@ def chat_thinking(model: ModelSpec, style: Style, notices: Notices) -> dict[str,
         return {"reasoning": {"max_tokens": budget}}
     refuse_budget(model, notices)
     match style:
-        case "openai":
-            return _effort(model, level, openai_efforts(name), notices)
-        case "azure" if is_openai_name(name):
-            return _effort(model, level, openai_efforts(name), notices)
+        case "openai" | "azure" if style == "openai" or is_openai_name(name):
+            return _effort(model, openai_efforts(name), notices)
         case "xai":
-            return _effort(model, level, grok_efforts(name), notices)
+            return _effort(model, grok_efforts(name), notices)
         case "groq":
             if "qwen" in name:
                 return {"reasoning_effort": "none" if level == "off" else "default"}
-            return _effort(model, level, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
+            return _effort(model, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
         case "together":
             if _HYBRID.search(name):
                 return {"reasoning": {"enabled": level != "off"}}
-            return _effort(model, level, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
+            return _effort(model, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
         case "deepseek":
             if level == "off":
                 always = "reasoner" in name
@@ -146,17 +132,17 @@ def chat_thinking(model: ModelSpec, style: Style, notices: Notices) -> dict[str,
         case "moonshot":
             if _TOGGLED_KIMI.search(name):
                 return {"thinking": {"type": "disabled" if level == "off" else "enabled"}}
-            return _effort(model, level, _HIGH_OR_MORE if "kimi-k3" in name else (), notices)
+            return _effort(model, _HIGH_OR_MORE if "kimi-k3" in name else (), notices)
         case "zai" if _TOGGLED_GLM.search(name):
             return {"thinking": {"type": "disabled" if level == "off" else "enabled"}}
         case "perplexity":
-            return _effort(model, level, _LOW_TO_HIGH if "deep-research" in name else (), notices)
+            return _effort(model, _LOW_TO_HIGH if "deep-research" in name else (), notices)
         case "gpt-oss" | "zai":
-            return _effort(model, level, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
+            return _effort(model, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
         case "mistral":
             if "magistral" in name and level != "off":
                 return {"prompt_mode": "reasoning"}
-            return _effort(model, level, ("none", "high") if _MISTRAL_EFFORT.search(name) else (), notices)
+            return _effort(model, ("none", "high") if _MISTRAL_EFFORT.search(name) else (), notices)
         case "openrouter" if level != "off":
             return {"reasoning": {"effort": _WORDS.get(level, level)}}
         case "template":
@@ -171,11 +157,9 @@ def chat_thinking(model: ModelSpec, style: Style, notices: Notices) -> dict[str,
             return {}
 
 
-def _effort(
-    model: ModelSpec, level: ThinkingLevel, efforts: tuple[str, ...], notices: Notices
-) -> dict[str, Any]:
+def _effort(model: ModelSpec, efforts: tuple[str, ...], notices: Notices) -> dict[str, Any]:
     if efforts:
-        return {"reasoning_effort": nearest(level, efforts)}
+        return {"reasoning_effort": nearest(model.thinking_level, efforts)}
     return refuse(model, notices, f"{model.model_id} takes none")
 
 

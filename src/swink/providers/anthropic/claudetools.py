@@ -66,9 +66,8 @@ def describe(block: Mapping[str, Any]) -> str:
     """One line for people about a block of the provider's own."""
     match block:
         case {"type": "server_tool_use", "name": str(name), "input": dict()}:
-            subjects = (
-                block["input"].get(key) for key in ("query", "url", "command", "code", "pattern", "path")
-            )
+            keys = ("query", "url", "command", "code", "pattern", "path")
+            subjects = map(block["input"].get, keys)
             said = next((subject for subject in subjects if isinstance(subject, str)), "")
             text = f"{_words(name)}: {said}" if said else _words(name)
         case {"type": "mcp_tool_use", "server_name": server, "name": name}:

@@ -108,9 +108,8 @@ def _user_blocks(content: Sequence[Any]) -> list[dict[str, Any]]:
             case Text(text):
                 blocks.append({"type": "text", "text": text})
             case Image(Base64Source(data, media_type)):
-                blocks.append(
-                    {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
-                )
+                source = {"type": "base64", "media_type": media_type, "data": data}
+                blocks.append({"type": "image", "source": source})
             case Image(UrlSource(url)):
                 blocks.append({"type": "image", "source": {"type": "url", "url": url}})
             case Document(_, title):
@@ -135,9 +134,8 @@ def _document(document: Document) -> dict[str, Any]:
             return {"type": "text", "media_type": "text/plain", "data": text}
         case source:
             kind = source.media_type or "a file that was not read"
-            raise StreamError(
-                f"Claude takes PDF and text documents, not {kind}: convert it, or send its text"
-            )
+            advice = "convert it, or send its text"
+            raise StreamError(f"Claude takes PDF and text documents, not {kind}: {advice}")
 
 
 def _citations(citations: Sequence[Citation]) -> dict[str, Any]:

@@ -78,16 +78,11 @@ class Event(Struct):
 
 events = msgspec.json.Decoder(Event)
 KNOWN = frozenset(
-    (
-        "message_start",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_stop",
-        "message_delta",
-        "message_stop",
-        "error",
-    )
-)
+    {
+        "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+        "message_stop", "error",
+    }
+)  # fmt: skip
 
 
 def sent_citation(given: Mapping[str, Any]) -> dict[str, Any]:

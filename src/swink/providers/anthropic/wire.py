@@ -198,9 +198,11 @@ def _tool_choice(choice: str) -> dict[str, Any]:
 def _mark_for_cache(body: dict[str, Any], cache: bool | str) -> None:
     """Put breakpoints on the tail; turns are kept for later requests, so marked ones are copies."""
     mark = {"type": "ephemeral"} if cache is True else {"type": "ephemeral", "ttl": cache}
+
+    def marked(blocks: list[Any]) -> list[Any]:
+        return [*blocks[:-1], {**blocks[-1], "cache_control": mark}]
+
     for field in ("tools", "system"):
         if blocks := body.get(field):
-            body[field] = [*blocks[:-1], {**blocks[-1], "cache_control": mark}]
-    body["messages"] = mark_turns(
-        body["messages"], lambda content: [*content[:-1], {**content[-1], "cache_control": mark}]
-    )
+            body[field] = marked(blocks)
+    body["messages"] = mark_turns(body["messages"], marked)

@@ -72,7 +72,6 @@ class AzureStreamFn(Adapter):
         self._identity.check_key(options)
 
     def asker(self) -> str:
-        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._identity.asker(self._deployment, self._api_version, sorted(self._headers.items()))
 
     def _wire(self) -> Wire:

@@ -79,6 +79,5 @@ def _credentials_from_environment() -> ClientCredentials | None:
     )
     if not (tenant and client and secret):
         return None
-    return ClientCredentials(
-        tenant, client, secret, authority=os.environ.get("AZURE_AUTHORITY_HOST", "") or AUTHORITY
-    )
+    authority = os.environ.get("AZURE_AUTHORITY_HOST", "") or AUTHORITY
+    return ClientCredentials(tenant, client, secret, authority=authority)

@@ -72,14 +72,11 @@ class ClientCredentials:
         finally:
             await response.aclose()
         if response.status >= 500 or response.status == 429:
-            raise NetworkError(
-                f"Entra ID answered {response.status}", retry_after=retry_after(response.headers)
-            )
+            wait = retry_after(response.headers)
+            raise NetworkError(f"Entra ID answered {response.status}", retry_after=wait)
         if response.status != 200:
-            message, _ = parse_error(body)
-            raise AuthError(
-                f"Entra ID refused the client credentials: {shown(message, [self._secret])[:500]}"
-            )
+            said = shown(parse_error(body)[0], [self._secret])[:500]
+            raise AuthError(f"Entra ID refused the client credentials: {said}")
         try:
             answer = msgspec.json.decode(body, type=_Answer, strict=False)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -71,7 +71,6 @@ class BedrockStreamFn(Adapter):
             self._find_pair()
 
     def asker(self) -> str:
-        """A digest of the account that asks; one account's recordings are not replayed for another."""
         given = self._credentials
         given = (given.access_key, given.secret_key) if isinstance(given, Credentials) else given
         names = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION")

@@ -20,18 +20,12 @@ def find_credentials(profile: str | None = None, environ: Mapping[str, str] | No
     """
     environ = os.environ if environ is None else environ
     if profile is None and environ.get("AWS_ACCESS_KEY_ID"):
-        token = environ.get("AWS_SESSION_TOKEN") or environ.get("AWS_SECURITY_TOKEN")
-        return _pair(
-            "the environment", environ["AWS_ACCESS_KEY_ID"], environ.get("AWS_SECRET_ACCESS_KEY"), token
-        )
+        return _pair("the environment", environ)
     name = profile_name(profile, environ)
     sections = _profile_sections(name, environ)
     for config in sections:
         if "aws_access_key_id" in config:
-            token = config.get("aws_session_token") or config.get("aws_security_token")
-            return _pair(
-                f"profile {name}", config["aws_access_key_id"], config.get("aws_secret_access_key"), token
-            )
+            return _pair(f"profile {name}", {key.upper(): value for key, value in config.items()})
     unsupported = [key for key in _ELSEWHERE for config in sections if key in config]
     if unsupported:
         raise MissingKey(
@@ -65,10 +59,12 @@ def profile_name(profile: str | None, environ: Mapping[str, str]) -> str:
     return profile or environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE") or "default"
 
 
-def _pair(where: str, access_key: str, secret_key: str | None, token: str | None) -> Credentials:
-    if not secret_key:
+def _pair(where: str, given: Mapping[str, str]) -> Credentials:
+    """The keys, by the names of their variables."""
+    if not (secret_key := given.get("AWS_SECRET_ACCESS_KEY")):
         raise MissingKey(f"bedrock: {where} has an access key id but no secret access key")
-    return Credentials(access_key, secret_key, token or None)
+    token = given.get("AWS_SESSION_TOKEN") or given.get("AWS_SECURITY_TOKEN") or None
+    return Credentials(given["AWS_ACCESS_KEY_ID"], secret_key, token)
 
 
 def _profile_sections(name: str, environ: Mapping[str, str]) -> list[dict[str, str]]:

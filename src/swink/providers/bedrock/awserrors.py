@@ -19,24 +19,23 @@ from swink.providers.bedrock.frames import Frame
 from swink.providers.failure import failure, parse_error, retry_after
 from swink.providers.http import Response
 
-_KINDS: dict[str, ErrorKind] = {
-    "throttling": "throttled",
-    "toomanyrequests": "throttled",
-    "servicequotaexceeded": "throttled",
-    "modelnotready": "throttled",
-    "accessdenied": "auth",
-    "unrecognizedclient": "auth",
-    "expiredtoken": "auth",
-    "invalidsignature": "auth",
-    "incompletesignature": "auth",
-    "missingauthenticationtoken": "auth",
-    "internalserver": "network",
-    "internalfailure": "network",
-    "modelstreamerror": "network",
-    "modeltimeout": "network",
-    "modelerror": "network",
-    "serviceunavailable": "network",
-    "resourcenotfound": "model_retired",
+_WORDS: dict[ErrorKind, str] = {
+    "throttled": "throttling toomanyrequests servicequotaexceeded modelnotready",
+    "auth": "accessdenied unrecognizedclient expiredtoken invalidsignature incompletesignature "
+    "missingauthenticationtoken",
+    "network": "internalserver internalfailure modelstreamerror modeltimeout modelerror serviceunavailable",
+    "model_retired": "resourcenotfound",
+}
+_KINDS: dict[str, ErrorKind] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_STOPS: dict[str, tuple[type[ModelError], str]] = {
+    "guardrail_intervened": (ContentFiltered, "a guardrail intervened"),
+    "content_filtered": (ContentFiltered, "the provider filtered the reply"),
+    "model_context_window_exceeded": (
+        ContextWindowOverflow,
+        "the reply ran into the end of the context window",
+    ),
+    "malformed_model_output": (NetworkError, "the provider could not read the model's reply"),
+    "malformed_tool_use": (StreamError, "the model made a malformed tool call"),
 }
 
 
@@ -70,19 +69,8 @@ def frame_error(frame: Frame) -> ModelError:
 
 def stop_error(reason: str) -> ModelError:
     """The error of a reply that ended for a reason that is no success."""
-    match reason:
-        case "guardrail_intervened":
-            return ContentFiltered("a guardrail intervened")
-        case "content_filtered":
-            return ContentFiltered("the provider filtered the reply")
-        case "model_context_window_exceeded":
-            return ContextWindowOverflow("the reply ran into the end of the context window")
-        case "malformed_model_output":
-            return NetworkError("the provider could not read the model's reply")
-        case "malformed_tool_use":
-            return StreamError("the model made a malformed tool call")
-        case _:
-            return StreamError(f"unknown stop reason {reason!r}")
+    kind, text = _STOPS.get(reason, (StreamError, f"unknown stop reason {reason!r}"))
+    return kind(text)
 
 
 def _error(name: str, message: str, status: int | None) -> ModelError:

@@ -21,13 +21,8 @@ HeaderValue: TypeAlias = str | int | bool | bytes
 
 _PRELUDE = struct.Struct(">III")
 _U32 = struct.Struct(">I")
-_NUMBERS = {
-    2: struct.Struct(">b"),
-    3: struct.Struct(">h"),
-    4: struct.Struct(">i"),
-    5: struct.Struct(">q"),
-    8: struct.Struct(">q"),
-}
+_FORMS = {2: ">b", 3: ">h", 4: ">i", 5: ">q", 8: ">q"}
+_NUMBERS = {kind: struct.Struct(form) for kind, form in _FORMS.items()}
 _TRUE, _FALSE, _BYTES, _STRING, _UUID = 0, 1, 6, 7, 9
 
 
@@ -86,9 +81,8 @@ class FrameParser:
         if crc32(self._buffer[start : start + 8]) != checksum:
             raise NetworkError("event stream: the checksum of a frame's prelude does not match")
         if total > MAX_FRAME or headers_length > MAX_HEADERS or headers_length + 16 > total:
-            raise NetworkError(
-                f"event stream: a frame announces {total} bytes, {headers_length} of them headers"
-            )
+            size = f"{total} bytes, {headers_length} of them headers"
+            raise NetworkError(f"event stream: a frame announces {size}")
         self._total, self._headers_length = total, headers_length
         return True
 

@@ -20,6 +20,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from swink.messages.jsondata import object_of
 from swink.providers.chat.dialect import ChatDialect
 from swink.providers.chat.media import parts_of
 from swink.providers.convert import NO_OUTPUT, CallIds, is_own
@@ -52,8 +53,9 @@ class ChatConversation:
                 self._has_called = False
                 if self._dialect.pads_after_results and self.items and self.items[-1]["role"] == "tool":
                     self.items.append({"role": "assistant", "content": "OK."})
-                if content := parts_of(message.content, self._dialect):
-                    self._put({"role": "user", "content": _plain_if_possible(content)})
+                if parts := parts_of(message.content, self._dialect):
+                    is_plain = len(parts) == 1 and parts[0]["type"] == "text"
+                    self._put({"role": "user", "content": parts[0]["text"] if is_plain else parts})
         if self._media:
             self.items.append({"role": "user", "content": self._media})
 
@@ -110,17 +112,15 @@ class ChatConversation:
             case "reasoning_details" if thoughts:
                 turn["reasoning"] = "".join(block.text for block in thoughts)
             case "parts" if own and any(type(block) in (Thinking, Extension) for block in message.content):
-                turn["content"] = [
-                    part
-                    for block in message.content
-                    for part in (
-                        [_thinking_part(block)]
-                        if type(block) is Thinking and block.text
-                        else parts_of([block], self._dialect)
-                    )
-                ]
+                turn["content"] = [part for block in message.content for part in self._parts(block)]
             case _:
                 pass
+
+    def _parts(self, block: Any) -> list[dict[str, Any]]:
+        if type(block) is not Thinking or not block.text:
+            return parts_of([block], self._dialect)
+        part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
+        return [{**part, "signature": block.signature} if block.signature else part]
 
     def _result(self, message: ToolResultMessage) -> dict[str, Any]:
         id = self._ids.result(message.tool_call_id)
@@ -144,22 +144,14 @@ def _call(call: ToolCall, id: str, *, own: bool) -> dict[str, Any]:
         arguments = _encode(call.arguments).decode()
     except (UnicodeEncodeError, TypeError, NotImplementedError):
         arguments = encode_body(call.arguments).decode()
-    made: dict[str, Any] = {
-        "id": id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
-    }
+    function = {"name": call.name, "arguments": arguments}
+    made: dict[str, Any] = {"id": id, "type": "function", "function": function}
     if own and call.signature and (beside := _decoded(call.signature, dict)):
         made["extra_content"] = beside
     return made
 
 
 _encode = msgspec.json.Encoder().encode
-
-
-def _thinking_part(block: Thinking) -> dict[str, Any]:
-    part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
-    return {**part, "signature": block.signature} if block.signature else part
 
 
 def _decoded(signature: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
@@ -172,14 +164,9 @@ def _decoded(signature: str, kind: type[list[Any]] | type[dict[str, Any]]) -> An
 
 def _annotations(message: AssistantMessage) -> list[Any]:
     """What a router has read of files, so that it need not read them again."""
-    found: list[Any] = []
-    for block in message.content:
-        match block:
-            case Extension(name, {"annotation": note}) if name == message.provider:
-                found.append(note)
-            case _:
-                pass
-    return found
+    own = [block for block in message.content if type(block) is Extension]
+    found = [object_of(block.data) for block in own if block.type_name == message.provider]
+    return [data["annotation"] for data in found if "annotation" in data]
 
 
 def _joined(one: Any, other: Any) -> Any:
@@ -188,7 +175,3 @@ def _joined(one: Any, other: Any) -> Any:
         return f"{one}\n\n{other}"
     contents = [[{"type": "text", "text": said}] if isinstance(said, str) else said for said in (one, other)]
     return [part for content in contents for part in content or ()]
-
-
-def _plain_if_possible(parts: list[dict[str, Any]]) -> Any:
-    return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts

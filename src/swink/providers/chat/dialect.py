@@ -47,7 +47,6 @@ class ChatDialect(Struct, frozen=True):
     @property
     def honours(self) -> frozenset[str]:
         """The options that this server can honour."""
-        missing = self.lacks | ({"cache"} if self.provider != "openrouter" else set[str]())
-        return (
-            ALL_OPTIONS - missing - (set() if self.session_field or self.session_header else {"session_id"})
-        )
+        has_session = bool(self.session_field or self.session_header)
+        has = {"cache": self.provider == "openrouter", "session_id": has_session}
+        return ALL_OPTIONS - self.lacks - {name for name, is_had in has.items() if not is_had}

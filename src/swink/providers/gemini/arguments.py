@@ -121,8 +121,7 @@ def parse_path(text: str) -> Path:
         if found is None or text[0] != "$":
             raise StreamError(f"the provider streams arguments under an unknown path: {text[:200]}")
         name, index, quoted, double = found.groups()
-        steps.append(
-            int(index) if index is not None else name or re.sub(r"\\(.)", r"\1", quoted or double or "")
-        )
+        key = name or re.sub(r"\\(.)", r"\1", quoted or double or "")
+        steps.append(key if index is None else int(index))
         at = found.end()
     return tuple(steps)

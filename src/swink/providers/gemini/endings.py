@@ -26,10 +26,9 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 def explain(response: Response, body: bytes) -> ModelError:
     """The error of an answer from Google."""
     message, code = parse_error(body)
-    status = response.status
-    error = failure(
-        f"HTTP {status}: {message or 'no details'}", status=status, code=code, headers=response.headers
-    )
+    status, headers = response.status, response.headers
+    said = f"HTTP {status}: {message or 'no details'}"
+    error = failure(said, status=status, code=code, headers=headers)
     if status == 404 and "models/" in message:
         error = error_for("model_retired", error.message)
     if error.retry_after is None:

@@ -36,9 +36,8 @@ class OllamaStreamFn(Adapter):
         named = os.environ.get("OLLAMA_HOST")
         url = check_base_url(parse_host(base_url or named), allow_http=allow_http)
         host = urlsplit(url).hostname or ""
-        owned = (
-            not base_url or url == parse_host(named) or host == "ollama.com" or host.endswith(".ollama.com")
-        )
+        is_official = host == "ollama.com" or host.endswith(".ollama.com")
+        owned = not base_url or url == parse_host(named) or is_official
         variables = ACCOUNTS["ollama"].variables
         endpoint = Endpoint("ollama", url, api_key, variables, owned, allow_http, key_name="ollama")
         self._set_up(endpoint, OllamaChat(num_ctx, keep_alive), headers)
@@ -46,7 +45,6 @@ class OllamaStreamFn(Adapter):
         self._num_ctx = num_ctx
 
     def asker(self) -> str:
-        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker(sorted(self._headers.items()), self._num_ctx)
 
 

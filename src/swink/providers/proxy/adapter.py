@@ -70,7 +70,6 @@ class ProxyStreamFn(Adapter):
         self._version = version
 
     def asker(self) -> str:
-        """A digest of the account that asks; one account's recordings are not replayed for another."""
         return self._endpoint.asker(self._version, sorted(self._headers.items()))
 
 
@@ -160,8 +159,7 @@ class _Decoder:
             case ToolCallStart(index, id, name):
                 self._begin(index, reply.begin_call(id, name), ToolCallDelta)
             case TextEnd(index, signature, citations):
-                self._expect(index, TextDelta)
-                del self._open[index]
+                self._end(index, TextDelta)
                 reply.end(index, signature, citations=citations)
             case BlockAdded(index, block):
                 if isinstance(block, Media) and isinstance(block.source, NamedFile):
@@ -169,9 +167,11 @@ class _Decoder:
                 if index != (own := reply.add_block(block)):
                     raise StreamError(f"the proxy adds block {index}, expected {own}")
             case ThinkingEnd(index, signature, redacted):
-                self._end(index, ThinkingDelta, signature, redacted)
+                self._end(index, ThinkingDelta)
+                reply.end(index, signature, redacted=redacted)
             case ToolCallEnd(index, signature):
-                self._end(index, ToolCallDelta, signature)
+                self._end(index, ToolCallDelta)
+                reply.end(index, signature)
             case Done("length"):
                 reply.terminal = event  # what is still open was cut off, and stays so
             case Done() | Error():
@@ -190,20 +190,12 @@ class _Decoder:
 
     def _expect(self, index: int, takes: type[Delta]) -> None:
         if self._open.get(index) is not takes:
-            raise StreamError(
-                f"the proxy sent more {_WORDS[takes]} for block {index}, which is not open for it"
-            )
+            what = f"more {_WORDS[takes]} for block {index}"
+            raise StreamError(f"the proxy sent {what}, which is not open for it")
 
-    def _end(
-        self, index: int, takes: type[Delta], signature: str | None = None, redacted: bool = False
-    ) -> None:
+    def _end(self, index: int, takes: type[Delta]) -> None:
         self._expect(index, takes)
         del self._open[index]
-        self._reply.end(index, signature, redacted=redacted)
 
 
-_WORDS: dict[type[Delta], str] = {
-    TextDelta: "text",
-    ThinkingDelta: "thinking",
-    ToolCallDelta: "of a tool call",
-}
+_WORDS = {TextDelta: "text", ThinkingDelta: "thinking", ToolCallDelta: "of a tool call"}

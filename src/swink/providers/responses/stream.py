@@ -57,21 +57,13 @@ _Key = int | str
 
 _events = msgspec.json.Decoder(_Event)
 _KNOWN = frozenset(
-    (
-        "response.output_item.added",
-        "response.output_item.done",
-        "response.output_text.delta",
-        "response.refusal.delta",
-        "response.reasoning_summary_part.added",
-        "response.reasoning_summary_text.delta",
-        "response.reasoning_text.delta",
-        "response.function_call_arguments.delta",
-        "response.completed",
-        "response.incomplete",
-        "response.failed",
-        "error",
-    )
-)
+    {
+        "response.output_item.added", "response.output_item.done", "response.output_text.delta",
+        "response.refusal.delta", "response.reasoning_summary_part.added", "response.reasoning_text.delta",
+        "response.reasoning_summary_text.delta", "response.function_call_arguments.delta",
+        "response.completed", "response.incomplete", "response.failed", "error",
+    }
+)  # fmt: skip
 
 
 class ResponsesDecoder:

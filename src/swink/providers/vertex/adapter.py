@@ -13,14 +13,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from msgspec.structs import replace
-
 from swink.errors import MissingKey, MisuseError, StreamError
 from swink.messages import ModelSpec
-from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.adapter import Adapter, Ask, Wire
 from swink.providers.anthropic.wire import Messages
-from swink.providers.endpoint import endpoint, segment
+from swink.providers.endpoint import provider_endpoint, segment
 from swink.providers.exchange import Again
 from swink.providers.gemini.wire import GenerateContent
 from swink.providers.http import Request
@@ -33,7 +30,6 @@ _NAMES = {
     "project": re.compile(r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)*(?::[a-z0-9-]+)?"),
     "location": re.compile(r"[a-z0-9-]+"),
 }
-_NAME_IT = "pass project=, or set GOOGLE_CLOUD_PROJECT"
 _VERSION = re.compile(r"/v\d+(?:(?:alpha|beta)\d*)?$")
 
 
@@ -84,16 +80,9 @@ class VertexStreamFn(Adapter):
         self._location = _checked("location", region or "global")
         self._credentials = credentials
         self._google = GoogleIdentity(credentials)
-        made = endpoint(
-            "vertex",
-            _host(self._location),
-            base_url,
-            api_key,
-            keys=ACCOUNTS["vertex"].variables,
-            url_variable=ACCOUNTS["vertex"].url_variable,
-            allow_http=allow_http,
-        )
-        self._set_up(replace(made, key_name="vertex"), _PUBLISHERS["google"], headers)
+        default = _host(self._location)
+        made = provider_endpoint("vertex", base_url, api_key, allow_http=allow_http, default=default)
+        self._set_up(made, _PUBLISHERS["google"], headers)
         self._reports = {wire: Notices("vertex", wire.honours) for wire in _PUBLISHERS.values()}
 
     def __call__(
@@ -146,19 +135,16 @@ class VertexStreamFn(Adapter):
             self._check_credentials()
 
     def asker(self) -> str:
-        """A digest of the account that asks; one account's recordings are not replayed for another."""
-        return self._endpoint.asker(
-            sorted(self._headers.items()), self._project, self._location, self._google.name
-        )
+        others = self._project, self._location, self._google.name
+        return self._endpoint.asker(sorted(self._headers.items()), *others)
 
     async def _request(self, wire: Wire, ask: Ask, again: Again | None = None) -> Request:
         if not self._takes_key(ask.options):
             self._check_credentials()
             self._project = self._project or _checked("project", await self._google.project())
             if not self._project:
-                raise MissingKey(
-                    "the Google credentials name no project: pass project=, or set GOOGLE_CLOUD_PROJECT"
-                )
+                how = "pass project=, or set GOOGLE_CLOUD_PROJECT"
+                raise MissingKey(f"the Google credentials name no project: {how}")
         return await super()._request(wire, ask, again)
 
     def _takes_key(self, options: StreamOptions) -> bool:

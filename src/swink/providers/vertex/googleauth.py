@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from swink.errors import AuthError, MissingKey, ModelError, NetworkError
+from swink.errors import AuthError, MissingKey, NetworkError
 from swink.providers.bearertokens import EARLY_SECONDS, Token, TokenCache
 from swink.providers.secretechoes import shown
 from swink.system.threads import in_thread
@@ -106,10 +106,8 @@ def google_auth() -> Any:
     except ImportError as error:
         from swink.system.extras import install_command  # it takes 20 ms to import
 
-        raise MissingKey(
-            "vertex needs google-auth, unless api_key= is given; "
-            f"install it with: {install_command('vertex')}"
-        ) from error
+        needed = "vertex needs google-auth, unless api_key= is given"
+        raise MissingKey(f"{needed}; install it with: {install_command('vertex')}") from error
 
 
 def _renew(credentials: Any) -> None:
@@ -117,15 +115,11 @@ def _renew(credentials: Any) -> None:
     try:
         credentials.refresh(import_module("google.auth.transport.requests").Request())
     except errors.GoogleAuthError as error:
-        raise _error_of(error, isinstance(error, errors.TransportError)) from error
+        if isinstance(error, errors.TransportError) or error.retryable:
+            raise NetworkError(f"no token from Google: {_said(error)}") from error
+        raise AuthError(f"Google refused the credentials: {_said(error)}") from error
     if not credentials.token:
         raise AuthError("Google gave no token for these credentials")
-
-
-def _error_of(error: Any, is_lost: bool) -> ModelError:
-    if is_lost or error.retryable:
-        return NetworkError(f"no token from Google: {_said(error)}")
-    return AuthError(f"Google refused the credentials: {_said(error)}")
 
 
 def _said(error: Exception) -> str:
