@@ -73,9 +73,8 @@ async def exchange(
 ) -> AsyncGenerator[AssistantMessageEvent, None]:
     """Send one request and yield the reply as it arrives; `client` is the adapter's own.
 
-    `resume` builds the request that continues a reply, for a decoder whose `end` asks for one. `explain`
-    reads an answer of 4xx or 5xx for a provider that says more in it than a status and a message.
-    An answer of one of the `refused_types` is an error, unless its bytes turn out to be a stream.
+    `resume` builds the request that continues a reply, for a decoder whose `end` asks for one; `explain`
+    reads an answer of 4xx or 5xx. One of the `refused_types` is an error, unless its bytes are a stream.
     """
     reply = BlockWriter()
     reply.settled = True  # nothing is sent yet
@@ -83,8 +82,7 @@ async def exchange(
     asked: Request | None = None
     yield Start()
     try:
-        sent: Request | None = await request()
-        asked = sent
+        sent = asked = await request()
         decode = decoder(reply)
         while sent is not None:
             reply.settled = False
