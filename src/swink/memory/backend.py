@@ -107,11 +107,9 @@ class Backend(Protocol):
 
     def delete(self, id: str) -> None:
         """Forget it; `SessionNotFound` if there is none."""
-        ...
 
     def close(self) -> None:
         """Give back what it holds; it may be used again."""
-        ...
 
 
 @runtime_checkable

@@ -43,7 +43,6 @@ class CheckpointBackend(Protocol):
 
     def put(self, name: str, data: bytes, keep: int) -> None:
         """Keep one, whole or not at all, and forget the oldest."""
-        ...
 
     def numbers(self, name: str) -> list[tuple[int, float]]:
         """The numbers of those that are there and when they were saved, the newest first."""
@@ -55,7 +54,6 @@ class CheckpointBackend(Protocol):
 
     def close(self) -> None:
         """Give back what it holds; it may be used again."""
-        ...
 
 
 class SyncCheckpoints:
@@ -162,12 +160,11 @@ class _Tables:
     def put(self, name: str, data: bytes, keep: int) -> None:
         add = f"INSERT INTO checkpoints (name, saved, data) VALUES (?, {self._database.NOW}, ?)"
         newest = "SELECT key FROM checkpoints WHERE name = ? ORDER BY key DESC LIMIT ?"
+        forget = f"DELETE FROM checkpoints WHERE name = ? AND key NOT IN ({newest})"
 
         def work(connection: Connection) -> None:
             connection.execute(add, (name, data.decode()))
-            connection.execute(
-                f"DELETE FROM checkpoints WHERE name = ? AND key NOT IN ({newest})", (name, name, keep)
-            )
+            connection.execute(forget, (name, name, keep))
 
         self._database.run(work)
 

@@ -158,7 +158,6 @@ def _load() -> "type[DBOS]":
     try:
         from dbos import DBOS
     except ImportError as error:
-        raise MisuseError(
-            f"durable agents need DBOS ({error}); install it with: {install_command('dbos')}"
-        ) from error
+        how = f"install it with: {install_command('dbos')}"
+        raise MisuseError(f"durable agents need DBOS ({error}); {how}") from error
     return DBOS

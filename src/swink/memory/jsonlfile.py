@@ -211,9 +211,8 @@ class _Reader:
         """The records of a transaction that another release wrote."""
         meta = {"type": "session", **decode(commit)["meta"]}
         version = check_version(meta.get("version"), self._where)
-        records = [
-            decode_record(encode(migrated(decode(line), version))) for line in lines.split(b"\n") if line
-        ]
+        objects = [migrated(decode(line), version) for line in lines.split(b"\n") if line]
+        records = [decode_record(encode(data)) for data in objects]
         self._meta, self._last = decode(encode(migrated(meta, version)), SessionMeta), None
         return records
 

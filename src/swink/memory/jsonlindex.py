@@ -45,12 +45,8 @@ COMMIT;
 """
 _FILTERS = {"role": "role = ?", "after": "timestamp > ?", "before": "timestamp < ?", "session": "id = ?"}
 _NOT_DAMAGED = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_PERM,
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM),
 }
 
 
@@ -110,9 +106,7 @@ class JsonlIndex:
                 + " ORDER BY words.rowid DESC LIMIT ?",
                 [wanted, *filters.values(), min(max(0, query.limit), _MOST)],
             ).fetchall()
-        return [
-            Found(id, number, self._message(id, number, start, length)) for id, number, start, length in rows
-        ]
+        return [Found(id, number, self._message(id, number, *place)) for id, number, *place in rows]
 
     @contextmanager
     def _connected(self) -> Generator[sqlite3.Connection]:

@@ -46,6 +46,13 @@ _SCHEMA = (
     f"PRAGMA user_version = {VERSION}",
 )
 
+# A write-ahead log would keep what is forgotten. Deleted text is overwritten, sorting never writes to a file
+# elsewhere, and a commit has reached the disk, on macOS too.
+_SETTINGS = (
+    *("journal_mode = DELETE", "synchronous = EXTRA", "fullfsync = ON"),
+    *("secure_delete = ON", "temp_store = MEMORY"),
+)
+
 Vector = Sequence[float]
 """Of length 1, so that the product of two is their similarity."""
 
@@ -90,9 +97,8 @@ class Notes:
         id = hashlib.sha256(f"{owner}\0{text}".encode()).hexdigest()[:12]
         note = Note(id, text, tags, time.time())
         with self._writing() as database:
-            (others,) = database.execute(
-                "SELECT count(*) FROM notes WHERE owner = ? AND id <> ?", (owner, id)
-            ).fetchone()
+            counted = "SELECT count(*) FROM notes WHERE owner = ? AND id <> ?"
+            (others,) = database.execute(counted, (owner, id)).fetchone()
             if others >= self.most:
                 raise NotesError(
                     f"not remembered: there are {others:,} notes already, and {self.most:,} are kept at "
@@ -135,9 +141,8 @@ class Notes:
             for space, known in database.execute("SELECT id, probe FROM spaces").fetchall():
                 if similarity(probe, unpacked(known)) >= _ALIKE:
                     return int(space)
-            database.execute(
-                "DELETE FROM spaces WHERE id NOT IN (SELECT space FROM notes WHERE space IS NOT NULL)"
-            )
+            used = "SELECT space FROM notes WHERE space IS NOT NULL"
+            database.execute(f"DELETE FROM spaces WHERE id NOT IN ({used})")
             made = database.execute("INSERT INTO spaces (probe) VALUES (?)", (packed(probe),))
             return int(made.lastrowid or 0)
 
@@ -191,17 +196,11 @@ class Notes:
         """A connection for one call: none is shared with another thread or a forked process."""
         database: sqlite3.Connection | None = None
         try:
-            self._make_file()
+            if not self.path.exists():
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             database = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
-            # A write-ahead log would keep what is forgotten. Deleted text is overwritten, sorting never
-            # writes to a file elsewhere, and a commit has reached the disk, on macOS too.
-            for setting in (
-                "journal_mode = DELETE",
-                "synchronous = EXTRA",
-                "fullfsync = ON",
-                "secure_delete = ON",
-                "temp_store = MEMORY",
-            ):
+            for setting in _SETTINGS:
                 database.execute(f"PRAGMA {setting}")
             self._check_file(database)
             yield database
@@ -212,11 +211,6 @@ class Notes:
         finally:
             if database is not None:
                 database.close()
-
-    def _make_file(self) -> None:
-        if not self.path.exists():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
 
     def _check_file(self, database: sqlite3.Connection) -> None:
         """Refuse what is no file of notes; make a new file one."""
@@ -260,9 +254,8 @@ def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(" ".join(_CONTROL.sub("", clean(tag)).split()) for tag in tags))
     found = tuple(tag for tag in found if tag)
     if len(found) > _MOST_TAGS or any(len(tag) > _LONGEST_TAG for tag in found):
-        raise NotesError(
-            f"not remembered: a note has at most {_MOST_TAGS} tags of at most {_LONGEST_TAG} characters"
-        )
+        most = f"at most {_MOST_TAGS} tags of at most {_LONGEST_TAG} characters"
+        raise NotesError(f"not remembered: a note has {most}")
     return found
 
 

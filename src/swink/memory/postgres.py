@@ -118,10 +118,9 @@ class PostgresDatabase:
         limit = max(0, query.limit)
         # A common word is found soon among the latest records; for any other the index of words is fast.
         # PostgreSQL cannot tell one from the other, and takes a hundred times longer if it is wrong.
-        latest = (
-            f" AND records.key > (SELECT max(key) FROM records) - {_LATEST} ORDER BY records.key DESC LIMIT ?"
-        )
-        found = connection.execute(select + latest, (wanted, *values, limit)).fetchall()
+        latest = f" AND records.key > (SELECT max(key) FROM records) - {_LATEST}"
+        ordered = f"{select}{latest} ORDER BY records.key DESC LIMIT ?"
+        found = connection.execute(ordered, (wanted, *values, limit)).fetchall()
         if len(found) == limit:
             return found
         indexed = " ORDER BY records.key + 0 DESC LIMIT ?"

@@ -39,16 +39,10 @@ class PostgresServer:
         import psycopg
         from psycopg.conninfo import make_conninfo
 
-        given: dict[str, Any] = {
-            "connect_timeout": CONNECT,
-            "fallback_application_name": "swink",
-        } | self._parameters()
+        usual: dict[str, Any] = {"connect_timeout": CONNECT, "fallback_application_name": "swink"}
+        address = make_conninfo(**(usual | self._parameters() | {"client_encoding": "utf8"}))
         try:
-            connection = psycopg.connect(
-                make_conninfo(**(given | {"client_encoding": "utf8"})),
-                autocommit=True,
-                prepare_threshold=None,
-            )
+            connection = psycopg.connect(address, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
             raise self._unreachable(error) from None
         try:
@@ -66,36 +60,30 @@ class PostgresServer:
             case "55P03" | "40P01" | "40001":
                 return SessionBusy(f"{self}: another program holds the session ({text}); try again")
             case "53100":
-                return SessionError(
-                    f"{self}: the disk of the server is full ({text}); make room and try again"
-                )
+                what = f"the disk of the server is full ({text}); make room and try again"
             case "25006":
                 return SessionError(f"{self} cannot be written ({text}); give the address of the primary")
             case "42501":
-                return SessionError(
-                    f"{self}: {text}; GRANT CREATE ON DATABASE to the user, or use another one"
-                )
+                what = f"{text}; GRANT CREATE ON DATABASE to the user, or use another one"
             case None:
-                return SessionError(
-                    f"{self}: the connection was lost ({text}); nothing of this call is saved"
-                )
+                what = f"the connection was lost ({text}); nothing of this call is saved"
             case state:
-                return SessionError(f"{self}: {text} (SQLSTATE {state})")
+                what = f"{text} (SQLSTATE {state})"
+        return SessionError(f"{self}: {what}")
 
     def _parameters(self) -> dict[str, Any]:
         """The parts of the address. A password that splits it in the wrong place must not be shown."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
+        unreadable = SessionError(f"the address of the PostgreSQL server cannot be read: write {_FORM}")
         try:
             given = conninfo_to_dict(self._dsn)
         except psycopg.Error:
-            raise SessionError(
-                f"the address of the PostgreSQL server cannot be read: write {_FORM}"
-            ) from None
+            raise unreadable from None
         host, port, name = (str(given.get(part) or "") for part in ("host", "port", "dbname"))
         if "@" in host + port + name or (port and not port.replace(",", "").isdigit()):
-            raise SessionError(f"the address of the PostgreSQL server cannot be read: write {_FORM}")
+            raise unreadable
         self._password = str(given.get("password") or "") or None
         place = f"{host or 'localhost'}{f':{port}' if port else ''}{f'/{name}' if name else ''}"
         self._name = f"PostgreSQL at {redact_text(place, self._password)}"

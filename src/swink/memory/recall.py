@@ -104,16 +104,11 @@ def rank_by_words(query: str, notes: Sequence[Note]) -> list[str]:
     if not wanted or not notes:
         return []
     with closing(sqlite3.connect(":memory:")) as database:
-        database.execute(
-            "CREATE VIRTUAL TABLE words USING fts5(text, tags, tokenize = 'unicode61 remove_diacritics 2')"
-        )
-        database.executemany(
-            "INSERT INTO words (rowid, text, tags) VALUES (?, ?, ?)",
-            [
-                (number, _spaced(note.text), _spaced(" ".join(note.tags)))
-                for number, note in enumerate(notes, 1)
-            ],
-        )
+        columns = "text, tags, tokenize = 'unicode61 remove_diacritics 2'"
+        database.execute(f"CREATE VIRTUAL TABLE words USING fts5({columns})")
+        for number, note in enumerate(notes, 1):
+            words = number, _spaced(note.text), _spaced(" ".join(note.tags))
+            database.execute("INSERT INTO words (rowid, text, tags) VALUES (?, ?, ?)", words)
         rows = database.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid", (wanted,))
         return [notes[int(number) - 1].id for (number,) in rows]
 

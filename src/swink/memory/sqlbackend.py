@@ -74,7 +74,6 @@ class Database(Protocol):
 
     def add(self, connection: Connection, key: int, lines: "Sequence[StoredRecord]") -> None:
         """Add records to a session, and their words to the index."""
-        ...
 
     def find(self, connection: Connection, phrases: Sequence[Phrase], query: SearchQuery) -> list[Any]:
         """(session id, its metadata, record, version) of messages with all the phrases, the latest first."""
@@ -82,11 +81,9 @@ class Database(Protocol):
 
     def forget(self, connection: Connection, key: int) -> None:
         """Remove the records of a session, and their words."""
-        ...
 
     def close(self) -> None:
         """Give back the connections; it may be used again."""
-        ...
 
     def after_fork(self) -> list[Any]:
         """Begin anew in a child process; returns the connections of its parent."""
@@ -133,7 +130,7 @@ class SqlBackend:
             made = connection.execute(
                 "INSERT INTO sessions (id, updated, directory, meta, stamp) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (id) DO NOTHING",
-                (meta.id, meta.updated, _directory(meta.directory), _encoded(meta), stamp),
+                (meta.id, meta.updated, _directory(meta.directory), encode(meta).decode(), stamp),
             )
             row = self._row(connection, meta.id)
             if not made.rowcount and row.stamp != stamp:
@@ -179,7 +176,7 @@ class SqlBackend:
             self._add(connection, row.key, records)
             connection.execute(
                 "UPDATE sessions SET updated = ?, meta = ?, stamp = ? WHERE key = ?",
-                (meta.updated, _encoded(meta), stamp, row.key),
+                (meta.updated, encode(meta).decode(), stamp, row.key),
             )
             return meta
 
@@ -204,13 +201,18 @@ class SqlBackend:
         if not phrases:
             return []
         rows = self.database.look(lambda connection: self.database.find(connection, phrases, query))
-        return [_hit(_meta(id, meta), _records(id, [line]), phrases) for id, meta, *line in rows]
+        hits: list[Hit] = []
+        for id, meta, *line in rows:
+            (record,) = _records(id, [line])
+            assert isinstance(record, MessageSaved | CustomSaved)
+            hits.append(hit_of(id, _meta(id, meta).title, record.number, record.message, phrases))
+        return hits
 
     def rename(self, id: str, title: str) -> SessionMeta:
         def work(connection: Connection) -> SessionMeta:
             row = self._row(connection, id)
             meta = replace(row.meta, title=title)
-            connection.execute("UPDATE sessions SET meta = ? WHERE key = ?", (_encoded(meta), row.key))
+            connection.execute("UPDATE sessions SET meta = ? WHERE key = ?", (encode(meta).decode(), row.key))
             return meta
 
         return self.database.run(work)
@@ -324,10 +326,6 @@ def _not_found(id: str) -> SessionNotFound:
     return SessionNotFound(f"there is no session {id!r}")
 
 
-def _encoded(meta: SessionMeta) -> str:
-    return encode(meta).decode()
-
-
 def _directory(directory: str | None) -> str | None:
     return None if directory is None else clean(directory).replace("\0", " ")
 
@@ -339,12 +337,6 @@ def _line(record: Record) -> StoredRecord:
     message = record.message
     words = words_of(clean(searchable(message)[:SEARCHED]))
     return StoredRecord(text, record.number, message.role, message.timestamp, words)
-
-
-def _hit(meta: SessionMeta, records: Sequence[Record], phrases: Sequence[Phrase]) -> Hit:
-    (record,) = records
-    assert isinstance(record, MessageSaved | CustomSaved)
-    return hit_of(meta.id, meta.title, record.number, record.message, phrases)
 
 
 def _meta(id: str, text: str) -> SessionMeta:

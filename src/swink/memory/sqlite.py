@@ -176,9 +176,8 @@ class SqliteFile:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != APPLICATION and (application or version or tables):
-            raise SessionUnreadable(
-                f"{self.path} is an SQLite database of another program; give another path"
-            )
+            whose = "an SQLite database of another program"
+            raise SessionUnreadable(f"{self.path} is {whose}; give another path")
         if version > len(MIGRATIONS):
             raise SessionUnreadable(
                 f"{self.path} has version {version}, and this release knows {len(MIGRATIONS)}: update swink"

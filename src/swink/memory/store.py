@@ -62,8 +62,7 @@ class SyncStore:
         records = [
             record
             for record in self.read(id).records
-            if (types is None or type_of(record) in types)
-            and (after is None or (_time_of(record) or 0.0) > after)
+            if (types is None or type_of(record) in types) and (after is None or _time_of(record) > after)
         ]
         return records if last is None else records[-last:] if last > 0 else []
 
@@ -190,17 +189,11 @@ class Store:
         return Session(self._backend, await in_thread(self.sync.read, id))
 
     def claim(self, id: str, *, seconds: float = 30.0) -> AbstractAsyncContextManager[Session]:
-        """A session that no other worker writes to inside the `async with` block; `SessionBusy` if one does.
-
-        The claim is renewed while the block lasts; that of a worker that died ends after so many seconds.
-        """
+        """A session that no other worker writes to inside the `async with` block, as `SyncStore.claim`."""
         return claimed(self._backend, check_id(id), seconds)
 
     async def fork(self, id: str, at: int | None = None) -> Session:
-        """A new session that begins with the first `at` messages of another one, or with all of them.
-
-        A place between a tool call and its result is moved to before the call.
-        """
+        """A new session that begins with the first messages of another one, as `SyncStore.fork`."""
         return Session(self._backend, await in_thread(self.sync.split, id, at))
 
     load = off_loop(SyncStore.load)
@@ -224,8 +217,8 @@ class Store:
         await self.aclose()
 
 
-def _time_of(record: Record) -> float | None:
-    return record.message.timestamp if isinstance(record, MessageSaved | CustomSaved) else None
+def _time_of(record: Record) -> float:
+    return record.message.timestamp if isinstance(record, MessageSaved | CustomSaved) else 0.0
 
 
 def _first(records: Sequence[Record], at: int | None) -> tuple[Sequence[Record], int]:

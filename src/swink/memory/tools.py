@@ -35,11 +35,7 @@ _BY_WORDS = "[found by words alone: searching by meaning is not possible just no
 
 
 def memory_tools(
-    store: Notes,
-    embedder: Any = None,
-    *,
-    scope: Scope = "user",
-    owner: str | os.PathLike[str] | None = None,
+    store: Notes, embedder: Any = None, *, scope: Scope = "user", owner: str | os.PathLike[str] | None = None
 ) -> list[Tool]:
     """remember, recall and forget, on notes in a file.
 
@@ -73,9 +69,8 @@ def memory_tools(
             limit: How many memories to get at most.
         """
         found, is_whole = await recollection.find(whose, query)
-        return ToolResult(
-            (Text(_shown(found, limit, is_whole)),), {"ids": [note.id for note in found[:limit]]}
-        )
+        text = Text(_shown(found, limit, is_whole))
+        return ToolResult((text,), {"ids": [note.id for note in found[:limit]]})
 
     @tool(idempotent=True)
     async def forget(id: str) -> str:

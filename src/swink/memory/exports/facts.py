@@ -33,22 +33,17 @@ class Facts(Struct, frozen=True):
 
 def facts_of(meta: SessionMeta, totals: Totals, blocks: Sequence[Block], system_prompt: str) -> Facts:
     """The facts of a conversation."""
+    models = [block.model for block in blocks if isinstance(block, ReplyBlock) and block.model]
     titles = [title_of(block.text) or "(no text)" for block in blocks if isinstance(block, PromptBlock)]
     return Facts(
         meta.title or (titles[0] if titles else "Conversation"),
         date_of(meta.created),
-        ", ".join(_models(blocks)) or meta.model or "",
+        ", ".join(dict.fromkeys(models)) or meta.model or "",
         tuple(titles),
         totals.usage.total,
         cost_of(totals.cost.total, is_whole=totals.is_priced),
         system_prompt,
     )
-
-
-def _models(blocks: Sequence[Block]) -> list[str]:
-    """The models that replied, in the order of their first words."""
-    replies = [block.model for block in blocks if isinstance(block, ReplyBlock) and block.model]
-    return list(dict.fromkeys(replies))
 
 
 def date_of(timestamp: float) -> str:
@@ -76,22 +71,13 @@ def gist_of(call: ToolBlock) -> str:
 
 NAMES = {"swink.summary": "Summary of earlier messages"}
 """Messages of our own, for people."""
-MARKS = {
-    "waiting": "…",
-    "approval": "?",
-    "running": "…",
-    "done": "✓",
-    "failed": "✗",
-    "rejected": "⊘",
-    "cancelled": "⊘",
-}
 STATES = {
-    "waiting": "not run",
-    "approval": "waits for approval",
-    "running": "outcome unknown",
-    "done": "done",
-    "failed": "failed",
-    "rejected": "rejected",
-    "cancelled": "cancelled",
+    "waiting": ("…", "not run"),
+    "approval": ("?", "waits for approval"),
+    "running": ("…", "outcome unknown"),
+    "done": ("✓", "done"),
+    "failed": ("✗", "failed"),
+    "rejected": ("⊘", "rejected"),
+    "cancelled": ("⊘", "cancelled"),
 }
-"""How a call ended, for people who read a saved conversation."""
+"""How a call ended, as a mark and in words, for people who read a saved conversation."""

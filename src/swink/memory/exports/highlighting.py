@@ -4,35 +4,25 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Piece = tuple[str, str]
 """A class, or nothing, and text."""
 
 _LONGEST = 100_000
 """Characters up to which code is coloured; a lexer may be slow."""
-_CLASSES = {
-    "Keyword": "k",
-    "Keyword.Constant": "m",
-    "Name.Function": "f",
-    "Name.Class": "f",
-    "Name.Decorator": "f",
-    "Name.Builtin": "b",
-    "Name.Tag": "k",
-    "Name.Attribute": "b",
-    "Name.Exception": "b",
-    "Literal.String": "s",
-    "Literal.Number": "m",
-    "Literal": "m",
-    "Comment": "c",
-    "Comment.Preproc": "k",
-    "Operator.Word": "k",
-    "Generic.Deleted": "gd",
-    "Generic.Inserted": "gi",
-    "Generic.Heading": "f",
-    "Generic.Subheading": "c",
-    "Generic.Prompt": "c",
+_KINDS = {
+    "k": "Keyword Name.Tag Comment.Preproc Operator.Word",
+    "m": "Keyword.Constant Literal Literal.Number",
+    "f": "Name.Function Name.Class Name.Decorator Generic.Heading",
+    "b": "Name.Builtin Name.Attribute Name.Exception",
+    "s": "Literal.String",
+    "c": "Comment Generic.Subheading Generic.Prompt",
+    "gd": "Generic.Deleted",
+    "gi": "Generic.Inserted",
 }
+_CLASSES = {kind: name for name, kinds in _KINDS.items() for kind in kinds.split()}
 """Kinds of tokens by their Pygments name; the longest that fits decides."""
 
 
@@ -64,10 +54,8 @@ def render_line(pieces: Sequence[Piece], marked: Sequence[tuple[int, int]] = ())
             is_marked = any(first <= at + start < last for first, last in marked)
             parts.append((is_marked, _span((name, text[start:end]))))
         at += len(text)
-    groups = [
-        (key, "".join(part for _, part in group)) for key, group in groupby(parts, lambda part: part[0])
-    ]
-    return "".join(f"<mark>{inner}</mark>" if is_marked and inner else inner for is_marked, inner in groups)
+    lines = _joined(parts)
+    return "".join(f"<mark>{inner}</mark>" if is_marked and inner else inner for is_marked, inner in lines)
 
 
 def pieces_of(code: str, language: str = "", path: str = "") -> Iterator[Piece]:
@@ -86,9 +74,9 @@ def pieces_of(code: str, language: str = "", path: str = "") -> Iterator[Piece]:
     yield from _joined(tokens if is_whole else [("", code)])
 
 
-def _joined(tokens: Iterable[Piece]) -> Iterator[Piece]:
-    for name, group in groupby(tokens, key=lambda piece: piece[0]):
-        yield name, "".join(text for _, text in group)
+def _joined(pieces: Iterable[tuple[T, str]]) -> Iterator[tuple[T, str]]:
+    for key, group in groupby(pieces, key=lambda piece: piece[0]):
+        yield key, "".join(text for _, text in group)
 
 
 def _span(piece: Piece) -> str:

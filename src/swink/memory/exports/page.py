@@ -25,7 +25,7 @@ from swink.events.transcript import (
 )
 from swink.events.transcript.blockkinds import json_of
 from swink.events.transcript.diffs import changed_words
-from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, date_of, gist_of
+from swink.memory.exports.facts import NAMES, STATES, Facts, date_of, gist_of
 from swink.memory.exports.highlighting import Piece, highlight_lines, render_line
 from swink.memory.exports.prose import code_block, link, render
 from swink.messages import Base64Source, Image, UrlSource
@@ -92,9 +92,7 @@ def _header(facts: Facts, title: str) -> Iterator[str]:
             yield f"<div><dt>{name}</dt><dd>{html.escape(figure)}</dd></div>"
     yield "</dl>\n"
     if facts.system_prompt:
-        yield _folded(
-            "system", "System prompt", f"<pre>{html.escape(facts.system_prompt, quote=False)}</pre>"
-        )
+        yield _folded("system", "System prompt", _pre(facts.system_prompt))
     yield "</header>\n"
     if count >= _LONG:
         links = [
@@ -118,11 +116,8 @@ def _block(block: Block, number: int) -> str:
                 return ""
             return f'<div class="reply">{render(block.text)}{"".join(map(_image, block.images))}</div>\n'
         case ThinkingBlock():
-            text = (
-                "The provider keeps this thinking to itself."
-                if block.redacted and not block.text
-                else block.text
-            )
+            kept = "The provider keeps this thinking to itself."
+            text = kept if block.redacted and not block.text else block.text
             return _folded("thinking", "Thinking", render(text)) if text.strip() else ""
         case ToolBlock():
             return _tool(block)
@@ -139,8 +134,8 @@ def _block(block: Block, number: int) -> str:
 
 
 def _tool(call: ToolBlock) -> str:
-    state = STATES[call.state]
-    told = f'<span class="mark" title="{state}">{MARKS[call.state]}</span> <b>{html.escape(call.name)}</b>'
+    mark, state = STATES[call.state]
+    told = f'<span class="mark" title="{state}">{mark}</span> <b>{html.escape(call.name)}</b>'
     told += f' <span class="gist">{html.escape(gist_of(call))}</span>'
     diff = call.diff
     if diff is not None:
@@ -148,9 +143,7 @@ def _tool(call: ToolBlock) -> str:
     told += f' <span class="state">{state}</span>' if call.state != "done" else ""
     parts: list[str] = []
     if call.partial is not None:
-        parts.append(
-            _labelled("Arguments, as they arrived", f"<pre>{html.escape(call.partial, quote=False)}</pre>")
-        )
+        parts.append(_labelled("Arguments, as they arrived", _pre(call.partial)))
     elif diff is None and call.arguments:
         parts.append(_arguments(call.arguments))
     if diff is not None:
@@ -176,6 +169,10 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
             shown = f"<code>{html.escape(text, quote=False)}</code>"
         rows.append(f"<div><dt>{html.escape(name)}</dt><dd>{shown}</dd></div>")
     return f'<dl class="arguments">{"".join(rows)}</dl>'
+
+
+def _pre(text: str) -> str:
+    return f"<pre>{html.escape(text, quote=False)}</pre>"
 
 
 def _labelled(label: str, body: str) -> str:
@@ -218,17 +215,12 @@ def _changed(removed: list[tuple[Line, list[Piece]]], added: list[tuple[Line, li
     if not removed and not added:
         return ""
     words = [changed_words(old.text, new.text) for (old, _), (new, _) in zip(removed, added, strict=False)]
-    gone = [span[0] for span in words] + [[]] * (len(removed) - len(words))
-    come = [span[1] for span in words] + [[]] * (len(added) - len(words))
-    left = [
-        _line("old", line.old, render_line(pieces, spans))
-        for (line, pieces), spans in zip(removed, gone, strict=True)
-    ]
-    right = [
-        _line("new", line.new, render_line(pieces, spans))
-        for (line, pieces), spans in zip(added, come, strict=True)
-    ]
-    return f'<div class="pair">{"".join(left + right)}</div>'
+    lines: list[str] = []
+    for at, (line, pieces) in enumerate(removed):
+        lines.append(_line("old", line.old, render_line(pieces, words[at][0] if at < len(words) else ())))
+    for at, (line, pieces) in enumerate(added):
+        lines.append(_line("new", line.new, render_line(pieces, words[at][1] if at < len(words) else ())))
+    return f'<div class="pair">{"".join(lines)}</div>'
 
 
 def _line(kind: str, number: int | None, text: str) -> str:

@@ -104,10 +104,7 @@ ACCOUNTS: Mapping[str, ProviderAccount] = {
         ProviderAccount("xai-responses", ("XAI_API_KEY",), "https://api.x.ai/v1", shares="xai"),
         ProviderAccount("azure", ("AZURE_OPENAI_API_KEY",), url_variable="AZURE_OPENAI_ENDPOINT"),
         ProviderAccount(
-            "azure-responses",
-            ("AZURE_OPENAI_API_KEY",),
-            url_variable="AZURE_OPENAI_ENDPOINT",
-            shares="azure",
+            "azure-responses", ("AZURE_OPENAI_API_KEY",), url_variable="AZURE_OPENAI_ENDPOINT", shares="azure"
         ),
         ProviderAccount("vertex", ("GOOGLE_VERTEX_API_KEY",), url_variable="GOOGLE_VERTEX_BASE_URL"),
         ProviderAccount("bedrock", ("AWS_BEARER_TOKEN_BEDROCK",)),
