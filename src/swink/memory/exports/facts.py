@@ -72,12 +72,13 @@ def gist_of(call: ToolBlock) -> str:
 NAMES = {"swink.summary": "Summary of earlier messages"}
 """Messages of our own, for people."""
 STATES = {
-    "waiting": ("…", "not run"),
-    "approval": ("?", "waits for approval"),
-    "running": ("…", "outcome unknown"),
-    "done": ("✓", "done"),
-    "failed": ("✗", "failed"),
-    "rejected": ("⊘", "rejected"),
-    "cancelled": ("⊘", "cancelled"),
+    "waiting": "not run",
+    "approval": "waits for approval",
+    "running": "outcome unknown",
+    "done": "done",
+    "failed": "failed",
+    "rejected": "rejected",
+    "cancelled": "cancelled",
 }
-"""How a call ended, as a mark and in words, for people who read a saved conversation."""
+"""How a call ended, for people who read a saved conversation."""
+MARKS = dict(zip(STATES, "…?…✓✗⊘⊘", strict=True))

@@ -16,7 +16,7 @@ from swink.events.transcript import (
     ToolBlock,
 )
 from swink.events.transcript.blockkinds import counted, json_of
-from swink.memory.exports.facts import NAMES, STATES, Facts, gist_of
+from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, gist_of
 from swink.messages import Base64Source, Image, UrlSource
 
 _TICKS = re.compile(r"`+")
@@ -95,8 +95,8 @@ def _block(block: Block, number: int) -> Iterator[str]:
 
 
 def _tool(call: ToolBlock) -> str:
-    gist, (mark, state) = gist_of(call), STATES[call.state]
-    summary = f"{mark} <code>{html.escape(call.name)}</code> {html.escape(gist)} ({state})"
+    gist, state = gist_of(call), STATES[call.state]
+    summary = f"{MARKS[call.state]} <code>{html.escape(call.name)}</code> {html.escape(gist)} ({state})"
     parts = [fence(call.diff.unified, "diff")] if call.diff is not None else []
     if call.partial is not None:
         parts.append("Arguments, as they arrived:\n\n" + fence(call.partial, "text"))

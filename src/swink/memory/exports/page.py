@@ -25,7 +25,7 @@ from swink.events.transcript import (
 )
 from swink.events.transcript.blockkinds import json_of
 from swink.events.transcript.diffs import changed_words
-from swink.memory.exports.facts import NAMES, STATES, Facts, date_of, gist_of
+from swink.memory.exports.facts import MARKS, NAMES, STATES, Facts, date_of, gist_of
 from swink.memory.exports.highlighting import Piece, highlight_lines, render_line
 from swink.memory.exports.prose import code_block, link, render
 from swink.messages import Base64Source, Image, UrlSource
@@ -134,8 +134,8 @@ def _block(block: Block, number: int) -> str:
 
 
 def _tool(call: ToolBlock) -> str:
-    mark, state = STATES[call.state]
-    told = f'<span class="mark" title="{state}">{mark}</span> <b>{html.escape(call.name)}</b>'
+    state = STATES[call.state]
+    told = f'<span class="mark" title="{state}">{MARKS[call.state]}</span> <b>{html.escape(call.name)}</b>'
     told += f' <span class="gist">{html.escape(gist_of(call))}</span>'
     diff = call.diff
     if diff is not None:
