@@ -1,7 +1,4 @@
-"""Claude, wherever it is served: its versions, and what differs between them.
-
-How each is told to think, how it samples, which turns are cached, which schemas it holds its replies to.
-"""
+"""Claude, wherever it is served: its versions, and how each thinks, samples, caches and takes schemas."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,4 @@
-"""What every provider's request needs of a history, whichever provider wrote it.
-
-paired_messages(messages)    every call with its result, right after it
-prepare(messages, …)         no name of a file here, nothing empty left
-CallIds(shape)               tool call ids in the shape the target accepts, the same in every request
-is_own(message, model)       whether the thinking in a message may be sent back to this model
-"""
+"""What every provider's request needs of a history, whichever provider wrote it."""
 
 import hashlib
 import re

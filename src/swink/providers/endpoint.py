@@ -167,10 +167,7 @@ class Endpoint(Struct, frozen=True):
 def provider_endpoint(
     provider: str, base_url: str | None, api_key: str | None, *, allow_http: bool = False, default: str = ""
 ) -> Endpoint:
-    """The endpoint of one of our own providers: its account says where it is and where its key comes from.
-
-    `default` is the address of one whose account has none.
-    """
+    """The endpoint of one of our own providers, by its account, or at `default` if that has no address."""
     account = ACCOUNTS[provider]
     default = account.base_url or default or account.url or base_url or ""
     if not default:

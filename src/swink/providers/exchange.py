@@ -2,9 +2,8 @@
 
     Start ── request built, sent, accepted ── decoder.feed(bytes)* ── decoder.end() ── terminal
 
-An adapter gives two functions: one builds the request, one makes a decoder for the answer. Every failure on
-the way, from a missing key to a cut connection, ends the stream with one `Error`; nothing but cancellation
-and bugs is raised out of it. The connection is back in the pool before the terminal is yielded.
+Every failure on the way, from a missing key to a cut connection, ends the stream with one `Error`; nothing
+but cancellation and bugs is raised. The connection is back in the pool before the terminal is yielded.
 """
 
 import asyncio
@@ -170,11 +169,7 @@ def merge_objects(
     report: Callable[[str, str], None] | None = None,
     path: str = "extra.",
 ) -> dict[str, Any]:
-    """Both, object by object; lists are put together, the body's first.
-
-    Where they disagree the body wins, and `report` is told what is ignored and why. The history is the
-    body's alone.
-    """
+    """Both, object by object, lists joined but for the history; the body wins, and `report` gets the rest."""
     result = {**extra, **body}
     for name in body.keys() & extra.keys():
         value, other = body[name], extra[name]

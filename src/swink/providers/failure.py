@@ -1,8 +1,4 @@
-"""What a provider's failure means: status, code and wording → a typed error.
-
-failure(message, status=…, code=…, headers=…)   what was said, in an answer or inside a stream
-refusal(response, body)                          the error of an answer with a bad status
-"""
+"""What a provider's failure means: status, code and wording → a typed error."""
 
 import asyncio
 import re
@@ -71,10 +67,7 @@ def failure(
 
 
 def kind_of(status: int | None, code: str, message: str) -> ErrorKind:
-    """The error kind of a status, a provider's error codes and types, and its wording.
-
-    `code` may hold several words. A status inside a stream comes as such a word.
-    """
+    """The error kind of a status, the words of `code` (in a stream one may be a status), and the wording."""
     text = message.lower()
     words = code.lower().split()
     if status is None:

@@ -124,10 +124,7 @@ class AiohttpClient:
         return _AiohttpResponse(answer, pool, (aiohttp.ClientError, OSError, HttpProcessingError))
 
     async def aclose(self) -> None:
-        """Let go of this event loop's session, which closes unless another client holds it.
-
-        Answers still being read are read to their end first.
-        """
+        """Let go of this event loop's session; it closes when no client holds it and every answer is read."""
         await self._pools.let_go(self)
 
     def __reduce__(self) -> tuple[Callable[[], "AiohttpClient"], tuple[()]]:

@@ -15,10 +15,7 @@ _OF_SCHEMAS = ("properties", "$defs", "definitions")
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The schema as strict mode takes it, each object closed; None if it does not take it.
-
-    An object must not have optional or further fields, and the root has to be one.
-    """
+    """The schema as strict mode takes it: an object, none with optional or further fields; None if not."""
     made = _closed(schema)
     return made if made.get("type") == "object" and _is_strict(made) else None
 

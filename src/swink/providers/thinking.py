@@ -33,8 +33,10 @@ _ALWAYS = re.compile(
     r"|kimi-k2\.7|sonar-reasoning"
     r"|fable|mythos"
 )
-_TOGGLED_KIMI = re.compile(r"kimi-k2\.[56]|kimi-latest")
-_TOGGLED_GLM = re.compile(r"glm-(?:4\.[5-9]|[5-9])")
+_TOGGLED = {
+    "moonshot": re.compile(r"kimi-k2\.[56]|kimi-latest"),
+    "zai": re.compile(r"glm-(?:4\.[5-9]|[5-9])"),
+}
 _HYBRID = re.compile(r"deepseek-v(?:3\.[1-9]|[4-9])|qwen3\.[5-9]|kimi-k2\.[5-9]|glm-[5-9]|cogito")
 
 
@@ -116,28 +118,22 @@ def chat_thinking(model: ModelSpec, style: Style, notices: Notices) -> dict[str,
             return _effort(model, openai_efforts(name), notices)
         case "xai":
             return _effort(model, grok_efforts(name), notices)
-        case "groq":
-            if "qwen" in name:
-                return {"reasoning_effort": "none" if level == "off" else "default"}
-            return _effort(model, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
-        case "together":
-            if _HYBRID.search(name):
-                return {"reasoning": {"enabled": level != "off"}}
-            return _effort(model, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
+        case "groq" if "qwen" in name:
+            return {"reasoning_effort": "none" if level == "off" else "default"}
+        case "together" if _HYBRID.search(name):
+            return {"reasoning": {"enabled": level != "off"}}
         case "deepseek":
             if level == "off":
                 always = "reasoner" in name
                 return refuse(model, notices, "") if always else {"thinking": {"type": "disabled"}}
             return {"thinking": {"type": "enabled"}, "reasoning_effort": nearest(level, _HIGH_OR_MORE)}
-        case "moonshot":
-            if _TOGGLED_KIMI.search(name):
-                return {"thinking": {"type": "disabled" if level == "off" else "enabled"}}
-            return _effort(model, _HIGH_OR_MORE if "kimi-k3" in name else (), notices)
-        case "zai" if _TOGGLED_GLM.search(name):
+        case "moonshot" | "zai" if _TOGGLED[style].search(name):
             return {"thinking": {"type": "disabled" if level == "off" else "enabled"}}
+        case "moonshot":
+            return _effort(model, _HIGH_OR_MORE if "kimi-k3" in name else (), notices)
         case "perplexity":
             return _effort(model, _LOW_TO_HIGH if "deep-research" in name else (), notices)
-        case "gpt-oss" | "zai":
+        case "gpt-oss" | "zai" | "groq" | "together":
             return _effort(model, _LOW_TO_HIGH if "gpt-oss" in name else (), notices)
         case "mistral":
             if "magistral" in name and level != "off":

@@ -1,7 +1,4 @@
-"""Export: a session as JSON that can be read back, as Markdown, or as one HTML page; never with a secret.
-
-records → without secrets → transcript → page
-"""
+"""Export: a session as JSON that can be read back, as Markdown, or as one HTML page; never with a secret."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar, get_args

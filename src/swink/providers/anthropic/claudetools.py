@@ -58,7 +58,8 @@ def hosted_tools(hosted: Sequence[HostedTool], version: tuple[int, int], provide
                 tools.append(toolset)
             case _:
                 has = "WebSearch" if provider == "vertex" else _ALL
-                raise StreamError(f"{provider} has no hosted {_named(tool)}; it has {has} and ProviderTool")
+                whose = f"tool for {tool.provider}" if isinstance(tool, ProviderTool) else type(tool).__name__
+                raise StreamError(f"{provider} has no hosted {whose}; it has {has} and ProviderTool")
     return {"tools": tools, **({"mcp_servers": servers} if servers else {})}
 
 
@@ -98,7 +99,3 @@ def _words(name: str) -> str:
 def _limits(allowed: Sequence[str], blocked: Sequence[str], uses: int | None) -> dict[str, Any]:
     given = {"allowed_domains": list(allowed), "blocked_domains": list(blocked), "max_uses": uses}
     return {name: value for name, value in given.items() if value}
-
-
-def _named(tool: object) -> str:
-    return f"tool for {tool.provider}" if isinstance(tool, ProviderTool) else type(tool).__name__

@@ -1,7 +1,7 @@
 """The events of Anthropic's Messages API, as far as they are read."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -108,10 +108,7 @@ def usage_of(counts: Counts) -> Usage:
     )
     for iteration in counts.iterations or ():
         if iteration.get("type") == "compaction":  # not in the totals
-            usage += usage_of(msgspec.convert(_numbers(iteration), Counts))
+            names = Counts.__struct_fields__[:4]
+            numbers = {name: iteration[name] for name in names if isinstance(iteration.get(name), int)}
+            usage += usage_of(msgspec.convert(numbers, Counts))
     return usage
-
-
-def _numbers(iteration: dict[str, Any]) -> dict[str, Any]:
-    names = Counts.__struct_fields__[:4]
-    return {name: cast("int", iteration[name]) for name in names if isinstance(iteration.get(name), int)}

@@ -44,7 +44,6 @@ class Messages(Wire):
     honours = ALL_OPTIONS - {"seed", "verbosity"}
 
     def conversation(self, model: ModelSpec) -> ClaudeConversation:
-        """The turns of a conversation."""
         return ClaudeConversation(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
@@ -186,13 +185,8 @@ def _budget_fields(budget: int, limit: int, most: int | None) -> dict[str, Any]:
 
 
 def _tool_choice(choice: str) -> dict[str, Any]:
-    match choice:
-        case "auto" | "none":
-            return {"type": choice}
-        case "required":
-            return {"type": "any"}
-        case name:
-            return {"type": "tool", "name": name}
+    modes = {"auto": "auto", "none": "none", "required": "any"}
+    return {"type": modes[choice]} if choice in modes else {"type": "tool", "name": choice}
 
 
 def _mark_for_cache(body: dict[str, Any], cache: bool | str) -> None:

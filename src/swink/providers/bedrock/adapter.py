@@ -48,15 +48,9 @@ class BedrockStreamFn(Adapter):
         self._region = region
         self._profile = profile
         self._credentials = credentials
-        endpoint = Endpoint(
-            "bedrock",
-            self._address or "https://bedrock-runtime.any.amazonaws.com",
-            api_key,
-            ACCOUNTS["bedrock"].variables,
-            not base_url or is_aws(base_url),
-            allow_http,
-            "bedrock",
-        )
+        address = self._address or "https://bedrock-runtime.any.amazonaws.com"
+        variables, owned = ACCOUNTS["bedrock"].variables, not base_url or is_aws(base_url)
+        endpoint = Endpoint("bedrock", address, api_key, variables, owned, allow_http, "bedrock")
         self._set_up(endpoint, Converse(), headers)
 
     def __repr__(self) -> str:
@@ -74,15 +68,9 @@ class BedrockStreamFn(Adapter):
         given = self._credentials
         given = (given.access_key, given.secret_key) if isinstance(given, Credentials) else given
         names = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION")
-        return digest_of(
-            self._address,
-            self._bearer(StreamOptions()),
-            self._region,
-            self._profile,
-            given,
-            sorted(self._headers.items()),
-            [os.environ.get(name) for name in names],
-        )
+        named = [os.environ.get(name) for name in names]
+        settings = self._region, self._profile, given, sorted(self._headers.items()), named
+        return digest_of(self._address, self._bearer(StreamOptions()), *settings)
 
     def url(self, ask: Ask) -> str:
         """Where the request goes: the region is in the host, unless the address is given."""

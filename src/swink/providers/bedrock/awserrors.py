@@ -27,13 +27,11 @@ _WORDS: dict[ErrorKind, str] = {
     "model_retired": "resourcenotfound",
 }
 _KINDS: dict[str, ErrorKind] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_OVERFLOW = "the reply ran into the end of the context window"
 _STOPS: dict[str, tuple[type[ModelError], str]] = {
     "guardrail_intervened": (ContentFiltered, "a guardrail intervened"),
     "content_filtered": (ContentFiltered, "the provider filtered the reply"),
-    "model_context_window_exceeded": (
-        ContextWindowOverflow,
-        "the reply ran into the end of the context window",
-    ),
+    "model_context_window_exceeded": (ContextWindowOverflow, _OVERFLOW),
     "malformed_model_output": (NetworkError, "the provider could not read the model's reply"),
     "malformed_tool_use": (StreamError, "the model made a malformed tool call"),
 }

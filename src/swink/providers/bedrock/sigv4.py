@@ -59,9 +59,8 @@ def sign_headers(
     names = ";".join(sorted(to_sign))
     scope = f"{timestamp[:8]}/{region}/{service}/aws4_request"
     request = hashlib.sha256(_canonical_request(method, url, to_sign, names, body).encode()).hexdigest()
-    signature = _signature(
-        credentials.secret_key, scope, f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{request}"
-    )
+    text = f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{request}"
+    signature = _signature(credentials.secret_key, scope, text)
     sent["Authorization"] = (
         f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
         f"SignedHeaders={names}, Signature={signature}"
@@ -73,9 +72,8 @@ def _canonical_request(method: str, url: str, to_sign: Mapping[str, str], names:
     parts = urlsplit(url)
     headers = "".join(f"{name}:{to_sign[name]}\n" for name in sorted(to_sign))
     payload = hashlib.sha256(body).hexdigest()
-    return "\n".join(
-        (method.upper(), _canonical_path(parts.path), _canonical_query(parts.query), headers, names, payload)
-    )
+    place = _canonical_path(parts.path), _canonical_query(parts.query)
+    return "\n".join((method.upper(), *place, headers, names, payload))
 
 
 def _canonical_path(path: str) -> str:

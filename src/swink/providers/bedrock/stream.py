@@ -89,10 +89,7 @@ class _Event(Struct, frozen=True, rename="camel"):
 
 
 class _Block:
-    """One content block of the provider's: a text, a thinking and a call, as far as its deltas bring them.
-
-    `hosted` is the call or the result of a tool that the provider runs, as it will be sent back.
-    """
+    """A text, a thinking and a call, as far as deltas bring them; `hosted` is of a tool the provider runs."""
 
     __slots__ = ("call", "format", "hosted", "image", "inputs", "redacted", "signature", "text", "thinking")
 

@@ -48,7 +48,6 @@ class Converse(Wire):
     accept = "application/vnd.amazon.eventstream"
 
     def conversation(self, model: ModelSpec) -> ConverseConversation:
-        """The turns of a conversation."""
         return ConverseConversation(model)
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:
@@ -75,11 +74,9 @@ class Converse(Wire):
         return ConverseDecoder(reply, ask.options)
 
     def explain(self, response: Response, body: bytes) -> ModelError:
-        """The error that AWS names in a header, or in the body."""
         return explain(response, body)
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
-        """Whether the model holds its answer to the schema."""
         can = model.capabilities is not None and model.capabilities.json_schema is True
         if not can or context.hosted or context.output is None:
             return False
@@ -157,15 +154,10 @@ def _tool_config(ask: Ask) -> dict[str, Any]:
         schema: dict[str, Any] = {"type": "object", "properties": {}}
         specs = [_tool_spec(name, "No longer available.", schema) for name in called]
         return {"tools": specs} if specs else {}
-    match choice:
-        case None | "none":
-            return {"tools": specs}
-        case "auto":
-            return {"tools": specs, "toolChoice": {"auto": {}}}
-        case "required":
-            return {"tools": specs, "toolChoice": {"any": {}}}
-        case name:
-            return {"tools": specs, "toolChoice": {"tool": {"name": name}}}
+    if choice in (None, "none"):
+        return {"tools": specs}
+    modes: dict[str, Any] = {"auto": {"auto": {}}, "required": {"any": {}}}
+    return {"tools": specs, "toolChoice": modes.get(choice, {"tool": {"name": choice}})}
 
 
 def _hosted(hosted: Sequence[HostedTool], model: ModelSpec) -> list[dict[str, Any]]:

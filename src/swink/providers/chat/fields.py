@@ -1,7 +1,4 @@
-"""The fields of a chat-completions body beside its history, in the words of a dialect.
-
-What a model or a server does not take is reported by name.
-"""
+"""The fields of a chat-completions body beside its history, in the words of a dialect."""
 
 import re
 from typing import Any

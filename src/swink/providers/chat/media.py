@@ -1,7 +1,4 @@
-"""Content of messages as the parts of chat completions: text, images, documents and sound, in a dialect.
-
-Documents that are text are sent as text, which every model reads.
-"""
+"""Content of messages as the parts of chat completions: text, images, documents and sound, in a dialect."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +33,7 @@ def parts_of(content: Sequence[Any], dialect: ChatDialect) -> list[dict[str, Any
 
 def _document(block: Document, dialect: ChatDialect) -> dict[str, Any]:
     title = block.title or "document"
-    if (text := block.text) is not None:
+    if (text := block.text) is not None:  # which every model reads
         return {"type": "text", "text": f"{title}:\n\n{text}"}
     source = block.source
     by_url = isinstance(source, UrlSource)
@@ -70,10 +67,8 @@ def _audio(block: Audio, dialect: ChatDialect) -> dict[str, Any]:
             kind = media_type.partition("/")[2].partition(";")[0]
             return {"type": "input_audio", "input_audio": {"data": data, "format": _FORMATS.get(kind, kind)}}
         case "object", _:
-            raise StreamError(
-                f"{dialect.provider} takes no Audio by URL; send its bytes with Audio.from_file or from_bytes"
-            )
+            advice = "send its bytes with Audio.from_file or from_bytes"
+            raise StreamError(f"{dialect.provider} takes no Audio by URL; {advice}")
         case _:
-            raise StreamError(
-                f"{dialect.provider} takes no Audio; use a provider that hears, such as gemini or openai"
-            )
+            advice = "use a provider that hears, such as gemini or openai"
+            raise StreamError(f"{dialect.provider} takes no Audio; {advice}")

@@ -44,6 +44,15 @@ MISTRAL = ChatDialect(
     audio="text",
     schemas="beside tools",
 )
+DEEPSEEK = ChatDialect(
+    "deepseek",
+    thinking="deepseek",
+    replay="reasoning_content",
+    misses_thinking=True,
+    forces_thinkers=False,
+    lacks=_BARE,
+)
+VLLM = ChatDialect("vllm", sends_limit=False, replay="reasoning_content", audio="object", schemas="alone")
 PRESETS: dict[str, ChatDialect] = {
     dialect.provider: dialect
     for dialect in (
@@ -68,23 +77,9 @@ PRESETS: dict[str, ChatDialect] = {
             schemas="beside tools",
             lacks=frozenset(),
         ),
-        ChatDialect(
-            "deepseek",
-            thinking="deepseek",
-            replay="reasoning_content",
-            misses_thinking=True,
-            forces_thinkers=False,
-            lacks=_BARE,
-        ),
-        ChatDialect(
-            "moonshot",
-            thinking="moonshot",
-            replay="reasoning_content",
-            misses_thinking=True,
-            forces_thinkers=False,
-            lacks=_BARE,
-        ),
-        ChatDialect("zai", thinking="zai", replay="reasoning_content", forces_thinkers=False, lacks=_BARE),
+        DEEPSEEK,
+        replace(DEEPSEEK, provider="moonshot", thinking="moonshot"),
+        replace(DEEPSEEK, provider="zai", thinking="zai", misses_thinking=False),
         ChatDialect(
             "perplexity",
             thinking="perplexity",
@@ -103,23 +98,9 @@ PRESETS: dict[str, ChatDialect] = {
         ChatDialect("minimax", replay="tags", lacks=_BARE),
         ChatDialect("qwen", thinking="plain", schemas="alone"),
         ChatDialect("vercel", sends_limit=False, routes=True, documents="file", schemas="alone"),
-        ChatDialect("vllm", sends_limit=False, replay="reasoning_content", audio="object", schemas="alone"),
-        ChatDialect(
-            "llamacpp",
-            sends_limit=False,
-            thinking="template",
-            replay="reasoning_content",
-            audio="object",
-            schemas="alone",
-        ),
+        VLLM,
+        replace(VLLM, provider="llamacpp", thinking="template"),
         ChatDialect("lmstudio", sends_limit=False, schemas="alone"),
-        ChatDialect(
-            "sglang",
-            sends_limit=False,
-            thinking="template",
-            replay="reasoning_content",
-            audio="object",
-            schemas="alone",
-        ),
+        replace(VLLM, provider="sglang", thinking="template"),
     )
 }

@@ -267,7 +267,9 @@ class ChatDecoder:
                     pass
         for image in _objects(delta.images):
             if isinstance(url := object_of(image.get("image_url")).get("url"), str):
-                self._reply.add_block(_image(url))
+                found = DATA_URL.match(url)
+                source = Base64Source(url[found.end() :], found[1]) if found else UrlSource(url)
+                self._reply.add_block(Image(source))
         for audio in _objects([delta.audio]):
             if isinstance(words := audio.get("transcript"), str) and words:
                 self._reply.say(words)
@@ -350,11 +352,6 @@ def _citation(url: str, cited: Mapping[str, Any], data: Any) -> Citation:
 
     quote = of(str, "content", "snippet")
     return Citation(url, of(str, "title"), quote, of(int, "start_index"), of(int, "end_index"), data)
-
-
-def _image(url: str) -> Image:
-    found = DATA_URL.match(url)
-    return Image(Base64Source(url[found.end() :], found[1]) if found else UrlSource(url))
 
 
 def _decoded(data: str) -> bytes:

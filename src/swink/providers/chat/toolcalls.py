@@ -110,10 +110,7 @@ class CallReader:
         return current
 
     def _begins_another(self, current: _Call, id: str, name: str) -> bool:
-        """Whether a delta at a known call's index begins another call.
-
-        It does if it has a name again, and either another id, or the call before it is complete.
-        """
+        """Whether a delta with a name begins another call: it has another id, or the call before is whole."""
         if not name or not current.name:
             return False
         if id and current.id:
@@ -128,8 +125,7 @@ def _is_whole(call: _Call) -> bool:
 def write_failed_call(reply: BlockWriter, said: str, tools: Sequence[str], prefix: str = "call_") -> None:
     """End a reply with a call that the server could not read; the model sees what it said, and tries again.
 
-    What was said are its arguments, which no tool takes. It is a call of the tool that it names first; one
-    that names none is of the first tool there is.
+    It is a call of the tool that it names first, else of the first tool there is.
     """
     if not tools:
         raise StreamError(f"the model made a malformed function call: {said}".rstrip(": "))

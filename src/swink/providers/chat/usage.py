@@ -12,10 +12,7 @@ _USUAL_TIERS = ("", "auto", "default", "standard", "on_demand")
 
 
 def usage_of(usage: dict[str, Any], tier: Any = None) -> Usage:
-    """The usage of chat completions, where cached tokens are part of the prompt.
-
-    Some servers leave the reasoning out of the completion and count it in the total alone.
-    """
+    """The usage of chat completions, where cached tokens are part of the prompt."""
     prompt = count(usage, "prompt_tokens")
     completion = count(usage, "completion_tokens")
     total = count(usage, "total_tokens")
@@ -23,7 +20,7 @@ def usage_of(usage: dict[str, Any], tier: Any = None) -> Usage:
     if made := usage.get("completion_tokens_details"):
         if reasoning := count(made, "reasoning_tokens"):
             extra["reasoning"] = reasoning
-            if total == prompt + completion + reasoning:
+            if total == prompt + completion + reasoning:  # some servers count it in the total alone
                 completion += reasoning
         if sound := count(made, "audio_tokens"):
             extra["output_audio"] = sound

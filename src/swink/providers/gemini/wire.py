@@ -15,7 +15,7 @@ from swink.providers.gemini.stream import GeminiDecoder
 from swink.providers.http import Response
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.thinking import asked_level, refuse
-from swink.stream import BlockWriter, LlmContext
+from swink.stream import BlockWriter, LlmContext, ToolSpec
 
 _BUDGETS = {"minimal": 512, "low": 1024, "medium": 8192, "high": 16_384, "extra_high": 24_576}
 _WITHOUT_THINKING = ("image", "tts", "audio", "live", "embedding")
@@ -135,15 +135,10 @@ def _level_name(level: str, version: tuple[int, int], name: str) -> str:
             return "HIGH"
 
 
-def _declaration(tool: Any) -> dict[str, Any]:
+def _declaration(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "parametersJsonSchema": input_schema(tool)}
 
 
 def _tool_choice(choice: str) -> dict[str, Any]:
-    match choice:
-        case "auto" | "none":
-            return {"mode": choice.upper()}
-        case "required":
-            return {"mode": "ANY"}
-        case name:
-            return {"mode": "ANY", "allowedFunctionNames": [name]}
+    modes = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+    return {"mode": modes[choice]} if choice in modes else {"mode": "ANY", "allowedFunctionNames": [choice]}

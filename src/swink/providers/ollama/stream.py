@@ -123,8 +123,7 @@ class OllamaDecoder:
             case "length":
                 self._reply.done("length")
             case "load" | "unload":
-                raise StreamError(
-                    f"the server did nothing but {line.done_reason} the model: it was asked nothing"
-                )
+                did = f"nothing but {line.done_reason} the model"
+                raise StreamError(f"the server did {did}: it was asked nothing")
             case reason:
                 raise StreamError(f"unknown done reason {reason!r}")

@@ -80,7 +80,6 @@ class _ProxyWire(Wire):
         self.version = version
 
     def conversation(self, model: ModelSpec) -> "_Passed":
-        """The messages as they are."""
         return _Passed()
 
     def body(self, ask: Ask, messages: Sequence[Any]) -> dict[str, Any]:

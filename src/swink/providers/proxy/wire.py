@@ -196,7 +196,9 @@ def decode_reply(data: bytes, version: int) -> AssistantMessageEvent | None:
     except msgspec.ValidationError:
         match msgspec.json.decode(data):
             case {"type": "error", "error_message": str() as message, **rest}:
-                return _old_error(message, rest)
+                usage = msgspec.convert(rest["usage"], Usage) if rest.get("usage") else UNREPORTED
+                kind = "aborted" if rest.get("stop_reason") == "aborted" else None
+                return Error(message, kind, None, usage)
             case {"type": str() as name} if name not in _KNOWN:
                 return None
             case _:
@@ -227,11 +229,6 @@ def upstream_of(provider: str, model_id: str) -> tuple[str, str]:
 class _Announcement(Struct, frozen=True):
     version: int = 1
     revision: int = 0
-
-
-def _old_error(message: str, rest: dict[str, Any]) -> Error:
-    usage = msgspec.convert(rest["usage"], Usage) if rest.get("usage") else UNREPORTED
-    return Error(message, "aborted" if rest.get("stop_reason") == "aborted" else None, None, usage)
 
 
 def _encode_options(options: StreamOptions) -> dict[str, Any]:

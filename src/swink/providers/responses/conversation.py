@@ -61,15 +61,8 @@ class ResponsesConversation:
             case ToolResultMessage():
                 self._answer()
                 id = self._ids.result(message.tool_call_id)
-                output = self._output(message)
-                self.items.append(
-                    {
-                        "type": "function_call_output",
-                        "call_id": id,
-                        "output": output,
-                        **self._callers.pop(id, {}),
-                    }
-                )
+                result = {"type": "function_call_output", "call_id": id, "output": self._output(message)}
+                self.items.append({**result, **self._callers.pop(id, {})})
 
     def _add_user(self, message: UserMessage) -> None:
         own = [item for block in message.content if (item := _item(block)) is not None]
@@ -101,7 +94,9 @@ class ResponsesConversation:
                         continue
                     if nameless or not isinstance(rest.get("id"), str):
                         rest = {**rest, "id": f"msg_{len(self.items) + len(items)}"}
-                    items.append(_message(part, rest))
+                    # An output item may follow reasoning; not every server knows the short form.
+                    said = {"type": "message", "role": "assistant", "status": "completed", **rest}
+                    items.append({**said, "content": [part]})
                 case ToolCall():
                     rest = _decoded(block.signature) if own else {}
                     if nameless:
@@ -189,12 +184,8 @@ def _refusal(item: Mapping[str, Any]) -> dict[str, Any] | None:
         case {"type": "custom_tool_call", "call_id": id}:
             return {"type": "custom_tool_call_output", "call_id": id, "output": _UNANSWERED}
         case {"type": "apply_patch_call", "call_id": id}:
-            return {
-                "type": "apply_patch_call_output",
-                "call_id": id,
-                "status": "failed",
-                "output": _UNANSWERED,
-            }
+            failed = {"status": "failed", "output": _UNANSWERED}
+            return {"type": "apply_patch_call_output", "call_id": id, **failed}
         case {"type": "shell_call", "call_id": id}:
             outcome = {"type": "exit", "exit_code": 1}
             output = [{"stdout": "", "stderr": _UNANSWERED, "outcome": outcome}]
@@ -223,11 +214,6 @@ def _is_lost(block: Any) -> bool:
         return False
     item = _decoded(block.signature)
     return item.get("type") != "reasoning" or not (item.get("encrypted_content") or item.get("content"))
-
-
-def _message(part: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Text as an output item, which may follow reasoning; not every server knows the short form."""
-    return {"type": "message", "role": "assistant", "status": "completed", **rest, "content": [part]}
 
 
 def _call(call: ToolCall, id: str, rest: dict[str, Any]) -> dict[str, Any]:

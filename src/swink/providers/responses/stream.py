@@ -294,11 +294,7 @@ def _citation(note: Mapping[str, Any]) -> Citation:
 
 
 def _reasoning(item: Mapping[str, Any]) -> str | None:
-    """A reasoning item as it has to go back.
-
-    Nothing is stored by the provider: without encrypted content, or the text itself, the item is an id that
-    nobody knows.
-    """
+    """A reasoning item as it has to go back; without any content it is an id that nobody knows."""
     return _rest(item, ()) if item.get("encrypted_content") or item.get("content") else None
 
 
