@@ -25,7 +25,7 @@ async def order_status(number: int, ctx: ToolContext[Customer]) -> str:
     return ctx.deps.orders[number]
 
 
-def instructions(ctx: PromptContext) -> str:
+def instructions(ctx: PromptContext[Customer]) -> str:
     """The system prompt, written at the start of each run."""
     return f"You work in a shop and talk to {ctx.deps.name}."
 
@@ -37,7 +37,9 @@ script = [
     "You have no order 7.",
 ]
 model = ScriptedModel(script)
-shop = Agent("test:scripted", stream_fn=model, system_prompt=instructions, tools=[order_status])
+shop = Agent(
+    "test:scripted", stream_fn=model, system_prompt=instructions, tools=[order_status], deps_type=Customer
+)
 
 for customer in (Customer("Ada", {7: "sent today"}), Customer("Grace", {8: "packed"})):
     agent = shop.copy()  # a conversation of its own

@@ -1,6 +1,6 @@
 """A policy of your own: stop a run that asks for the same thing twice."""
 
-from swink import Agent, Policy, Stop, ToolCall, tool
+from swink import Agent, Policy, RunStopped, Stop, ToolCall, tool
 from swink.agent.policy import CallVerdict, PolicyContext
 from swink.testing import ScriptedModel
 
@@ -31,5 +31,7 @@ script = [
     "never said",
 ]
 agent = Agent("test:scripted", stream_fn=ScriptedModel(script), tools=[search], policies=[NoRepeats()])
-result = agent.run_sync("Find it").raise_for_error()
-print(result.reason)
+try:
+    print(agent.run_sync("Find it").raise_for_error().text)
+except RunStopped as stopped:
+    print(stopped)

@@ -22,6 +22,7 @@ import pydantic
 from swink import Agent, AgentResult, Policy, ToolContext, tool
 from swink.agent.config import PromptContext
 from swink.agent.policy import PolicyContext
+from swink.teams import agent_tool
 
 
 @dataclasses.dataclass
@@ -192,6 +193,16 @@ reveal_type(Agent("test:m", output=City))  # Agent[None, City]
 reveal_type(Agent("test:m", output=list[City], deps=Db()))  # Agent[Db, list[City]]
 reveal_type(Agent("test:m", output=schema))  # Agent[None, Any]
 reveal_type(Agent("test:m", output=schema, deps=Db()))  # Agent[Db, Any]
+reveal_type(agent_tool(agent, "sub", "Helps."))  # Tool[Db]
+reveal_type(agent_tool(Agent("test:m", name="sub")))  # Tool[Any]
+reveal_type(agent_tool(lambda: Agent("test:m"), "sub"))  # Tool[Any]
+
+
+def make(ctx: ToolContext[Db]) -> Agent[Db]:
+    return Agent("test:m", deps=ctx.deps)
+
+
+reveal_type(agent_tool(make, "sub"))  # Tool[Db]
 
 
 async def outputs_of_the_agent() -> None:
@@ -238,6 +249,7 @@ import dataclasses
 from swink import Agent, ApprovalRequest, Approved, Image, Inject, Policy, Replace, Rewrite, Skip
 from swink import PromptContext, Stop, StreamOptions, Text, ToolCall, ToolContext, tool
 from swink.agent.policy import PolicyContext, Turn
+from swink.teams import agent_tool
 
 
 @dataclasses.dataclass
@@ -368,6 +380,8 @@ Agent("test:m", deps=Other(), system_prompt=written)  # wrong
 Agent("test:m", deps_type=Other, tools=[look])  # wrong
 Agent("test:m", thinking_level="very")  # wrong
 Agent("test:m", name=5)  # wrong
+Agent("test:m", tools=[agent_tool(Agent("test:m", deps=Db()), "sub")])  # wrong
+Agent("test:m", deps=Other(), tools=[agent_tool(Agent("test:m", deps=Db()), "sub")])  # wrong
 agent.run_sync("x", deps=Db())  # wrong
 Agent("test:m", deps_type=Db).run_sync("x", deps=Other())  # wrong
 Agent("test:m", output=City).run_sync("x").output.nmae  # wrong

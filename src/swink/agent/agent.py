@@ -50,7 +50,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
     run gets its own, `deps_type=Db` declares that. With `output=City` every run gives a `City`.
     """
 
-    __slots__ = ("_config", "_queues", "_state")
+    __slots__ = ("_queues", "_state")
 
     @overload
     def __init__(
@@ -306,16 +306,6 @@ class Agent(TypedAgent[DepsT, OutputT]):
     def clear_messages(self) -> None:
         """Empty the history; during a run, from its next turn on."""
         self._running.replace_history(History())
-
-    @property
-    def name(self) -> str | None:
-        """What people call the agent: in logs, spans and the events of teams."""
-        return self._config.name
-
-    def __repr__(self) -> str:
-        name = "" if self.name is None else f", name={self.name!r}"
-        count = len(self.messages)
-        return f"<Agent {str(self.model)!r}{name}, {count} message{'' if count == 1 else 's'}>"
 
     @property
     def model(self) -> ModelSpec:

@@ -7,9 +7,7 @@ from typing import Any, Generic, Unpack, overload
 from typing_extensions import TypeForm, TypeVar
 
 from swink.agent.agentoptions import DepsT, OutputT, RunOptions
-from swink.agent.config import (
-    AgentResult,
-)
+from swink.agent.config import AgentLoopConfig, AgentResult
 from swink.agent.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.running import Running, result_of
 from swink.errors import SyncInAsyncContext
@@ -26,9 +24,25 @@ class TypedAgent(Generic[DepsT, OutputT]):
     """An agent as far as it is run: a result has the type that was asked for."""
 
     # Without a dict: an assignment that would change nothing (agent.policies = …) is an AttributeError.
-    __slots__ = ("__weakref__", "_running", "_subscribers")
+    __slots__ = ("__weakref__", "_config", "_running", "_subscribers")
+    _config: AgentLoopConfig
     _running: Running
     _subscribers: Subscribers
+
+    @property
+    def name(self) -> str | None:
+        """What people call the agent: in logs, spans and the events of teams."""
+        return self._config.name
+
+    @property
+    def deps(self) -> Any:
+        """What tools, prompt and policies are given, unless a run has its own."""
+        return self._config.deps
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f", name={self.name!r}"
+        count = len(self._running.messages)
+        return f"<Agent {str(self._config.spec)!r}{name}, {count} message{'' if count == 1 else 's'}>"
 
     @overload
     async def run(

@@ -4,11 +4,13 @@ What it spends is charged to the caller, its events are the call's updates, it e
 the caller's budget binds it. Each call gets an agent of its own, so calls share nothing.
 """
 
+import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypedDict, Unpack, cast, overload
 
 import msgspec
+from typing_extensions import TypeVar
 
 from swink.agent import Agent
 from swink.agent.config import AgentResult
@@ -18,9 +20,11 @@ from swink.messages import AssistantMessage, Text, ToolResult
 from swink.messages.codec import plain, to_builtins
 from swink.stream import observer
 from swink.system.aio import resolve
-from swink.teams.member import Ensemble, Maker, Member, inside, perform, start_over
+from swink.teams.member import AnyMember, Ensemble, Maker, Member, inside, perform, start_over
 from swink.teams.transfer import current_route
 from swink.tools import Tool, ToolContext, ToolError
+
+D = TypeVar("D", default=Any)
 
 MAX_DEPTH = 5
 
@@ -34,39 +38,60 @@ _PARAMETERS = {
 _depth: ContextVar[int] = ContextVar("swink.agent_depth", default=0)
 
 
+class DelegateOptions(TypedDict, total=False):
+    """The keywords of `agent_tool`."""
+
+    remember: bool
+    output: Any
+    max_depth: int
+    timeout: float | None
+    requires_approval: bool | Callable[[dict[str, Any]], bool]
+
+
+@overload
+def agent_tool(
+    agent: Agent[None, Any] | Ensemble | Callable[[], Any],
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[DelegateOptions],
+) -> Tool[Any]: ...
+@overload
+def agent_tool(
+    agent: Agent[D, Any] | Callable[[ToolContext[D]], Any],
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[DelegateOptions],
+) -> Tool[D]: ...
 def agent_tool(
     agent: Member | Maker,
-    name: str,
-    description: str,
+    name: str | None = None,
+    description: str | None = None,
     *,
     remember: bool = False,
     output: Any = None,
     max_depth: int = MAX_DEPTH,
     timeout: float | None = None,
     requires_approval: bool | Callable[[dict[str, Any]], bool] = False,
-) -> Tool:
+) -> Tool[Any]:
     """A tool that gives a task to an agent (or a team, or a pipeline) and returns its answer.
 
-    `agent` is a function that makes one, or one to make copies of: each call gets its own, with the history
-    it was made with. `remember=True` uses the very agent given, whose conversation goes on from call to
-    call, one at a time. With `output` the answer is data of that shape. Agents may be nested `max_depth`
-    deep. Approvals inside are asked of the sub-agent's own `approve`; they cannot be deferred, since the call
-    around them cannot wait: the caller's model is told. Defer the approval of this tool instead.
+    `agent` is one to make copies of, or a function that makes one and may take the call's `ToolContext`: each
+    call gets its own, with the history it was made with, and with the caller's dependencies unless it has
+    its own. `remember=True` uses the very agent given, whose conversation goes on from call to call, one at
+    a time. With `output` the answer is data of that shape. Agents may be nested `max_depth` deep. Approvals
+    inside are asked of the sub-agent's own `approve`; they cannot be deferred, since the call around them
+    cannot wait: the caller's model is told. Defer the approval of this tool instead.
 
     >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
     """
-    _check_agent(name, agent, remember, output)
+    name = _checked_name(name, agent, remember, output)
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
         depth = _depth.get()
         if depth >= max_depth:
             why = f"agents are nested {depth} deep already, and {max_depth} is the limit"
             raise ToolError(f"{name!r} was not started: {why}; do it yourself")
-        member: Member
-        if isinstance(agent, Agent | Ensemble):
-            member = agent if remember else start_over(agent)
-        else:
-            member = await resolve(agent())
+        member = await _member(agent, remember, ctx)
         if member.is_running:
             raise ToolError(f"{name!r} is busy with another task; try again when it is done")
         # The call runs in a task of its own, so these hold for it and for what it starts alone.
@@ -78,12 +103,12 @@ def agent_tool(
         def emit(event: Any) -> None:
             ctx.update(inside(name, event, call_id))
 
-        result = await perform(member, arguments["task"], emit, output=output)
+        result = await perform(member, arguments["task"], emit, output=output, deps=ctx.deps)
         return _answer(name, result, output is not None)
 
     return Tool.raw(
         name,
-        description,
+        description or f"Gives a task to {name}, which works on it and answers.",
         _PARAMETERS,
         execute,
         timeout=timeout,
@@ -92,8 +117,12 @@ def agent_tool(
     )
 
 
-def _check_agent(name: str, agent: object, remember: bool, output: Any) -> None:
-    is_member = isinstance(agent, Agent | Ensemble)
+def _checked_name(given: str | None, agent: object, remember: bool, output: Any) -> str:
+    """The name of the tool; what cannot be delegated to is refused."""
+    is_member = isinstance(agent, AnyMember)
+    name = given or (agent.name if isinstance(agent, Agent) else None)
+    if name is None:
+        raise InvalidTool('a tool needs a name: agent_tool(agent, "research"), or Agent(name="research")')
     if not is_member and not callable(agent):
         kind = type(agent).__name__
         raise InvalidTool(f"tool {name!r} needs an agent or a function that makes one, not {kind}")
@@ -102,6 +131,26 @@ def _check_agent(name: str, agent: object, remember: bool, output: Any) -> None:
         raise InvalidTool(f"tool {name!r}: remember=True needs {needed}")
     if output is not None and isinstance(agent, Ensemble):
         raise InvalidTool(f"tool {name!r}: output= works with a single agent")
+    return name
+
+
+async def _member(agent: Any, remember: bool, ctx: ToolContext) -> Member:
+    """Who works on the task: the agent itself, one like it, or one that the function makes."""
+    if isinstance(agent, AnyMember):
+        member = cast(Member, agent)
+        return member if remember else start_over(member)
+    return await resolve(agent(ctx) if _takes_context(agent) else agent())
+
+
+def _takes_context(make: Any) -> bool:
+    """Whether a function wants the context of the call: its first parameter has to be given."""
+    try:
+        first = next(iter(inspect.signature(make).parameters.values()), None)
+    except (TypeError, ValueError):
+        return False
+    if first is None or first.default is not first.empty:
+        return False
+    return first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD)
 
 
 def _answer(name: str, result: AgentResult, structured: bool) -> ToolResult:

@@ -10,6 +10,7 @@ from swink.errors import AlreadyRunning, InvalidInput
 from swink.events import AgentEvent, ToolExecutionUpdate
 from swink.events import NestedEvent as NestedEvent
 from swink.messages import Input
+from swink.tools import ToolContext
 
 Emit = Callable[[Any], None]
 """Takes an `AgentEvent` or a `NestedEvent`."""
@@ -45,25 +46,33 @@ class Ensemble(Protocol):
 
 
 Member = Agent[Any, Any] | Ensemble
+AnyMember = Agent | Ensemble
+"""As `Member`, for `isinstance`."""
 
 
 def check_members(members: Mapping[str, Member]) -> None:
     """Refuse what is no member, such as a list of them, where it is given."""
     for name, member in members.items():
-        if not isinstance(member, Member):
+        if not isinstance(member, AnyMember):
             kind = type(member).__name__
             raise InvalidInput(f"member {name!r} is an agent, a team or a pipeline, not {kind}")
 
 
-async def perform(member: Member, input: Input | None, emit: Emit, *, output: Any = None) -> AgentResult:
-    """Run a member to the end, reporting its events; the limits of the runs around it bind it too."""
+async def perform(
+    member: Member, input: Input | None, emit: Emit, *, output: Any = None, deps: Any = None
+) -> AgentResult:
+    """Run a member to the end, reporting its events; the limits of the runs around it bind it too.
+
+    An agent that has no dependencies of its own is given these.
+    """
     if not isinstance(member, Agent):
         assert input is not None
         return await member.perform(input, emit)
     if member.is_running:
         raise AlreadyRunning
     with member.subscribe(emit):
-        return await member.run(input, output=output, policies=enclosing.get())
+        deps = deps if member.deps is None else None
+        return await member.run(input, output=output, policies=enclosing.get(), deps=deps)
 
 
 def start_over(member: Member) -> Member:
@@ -76,5 +85,5 @@ def start_over(member: Member) -> Member:
     return other
 
 
-Maker = Callable[[], Any]
+Maker = Callable[[], Any] | Callable[[ToolContext], Any]
 """Makes a member, sync or async."""
