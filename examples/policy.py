@@ -1,6 +1,6 @@
 """A policy of your own: stop a run that asks for the same thing twice."""
 
-from swink import Agent, Policy, RunStopped, Stop, ToolCall, tool
+from swink import Agent, Policy, Stop, ToolCall, tool
 from swink.agent.policy import CallVerdict, PolicyContext
 from swink.testing import ScriptedModel
 
@@ -14,7 +14,8 @@ class NoRepeats(Policy):
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         key = (call.name, repr(sorted(call.arguments.items())))
         if key in self.seen:
-            return Stop(f"{call.name} was asked for the same thing twice")
+            # Without `expected`, raise_for_error() would raise RunStopped: there is no answer.
+            return Stop(f"{call.name} was asked for the same thing twice", expected=True)
         self.seen.append(key)
         return None
 
@@ -31,7 +32,5 @@ script = [
     "never said",
 ]
 agent = Agent("test:scripted", stream_fn=ScriptedModel(script), tools=[search], policies=[NoRepeats()])
-try:
-    print(agent.run_sync("Find it").raise_for_error().text)
-except RunStopped as stopped:
-    print(stopped)
+result = agent.run_sync("Find it").raise_for_error()
+print(result.reason)
