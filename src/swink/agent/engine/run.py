@@ -168,7 +168,7 @@ class Run:
         if end.stop_reason == "error" and failure is None:
             log.warning("the run%s failed: %s", self._called, clean(self.error_text or "no reason was given"))
         elif end.stopped and not is_answered(ledger.produced):
-            text = "the run%s was stopped before its answer: %s (raise_for_error() raises RunStopped)"
+            text = "the run%s was stopped before its answer: %s"
             log.warning(text, self._called, clean(end.reason or "no reason was given"))
         is_saved = self.recorder is None or self.recorder.is_up_to_date
         if life.loop.is_closed() or (is_saved and not self.slots.post_run):
