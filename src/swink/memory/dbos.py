@@ -132,7 +132,8 @@ class DurableAgent:
         except InvalidContinue:
             pass  # the process ended between the last message and the note of DBOS that this was all
         else:
-            result.raise_for_error()
+            if not result.stopped:  # that is in the reason
+                result.raise_for_error()
             stop_reason, reason = result.stop_reason, result.reason
         await session.aclose()
         if is_new and session.meta.messages == first:
