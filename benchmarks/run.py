@@ -2,8 +2,10 @@
 
 import argparse
 import asyncio
+import cProfile
 import itertools
 import json
+import pstats
 import resource
 import statistics
 import subprocess
@@ -23,7 +25,9 @@ CALIBRATION = 0.025
 
 ROWS = [
     ("A1 one delta, µs", "a1"),
+    ("A1 one delta, calls", "a1_calls"),
     ("A2 one tool turn, µs", "a2"),
+    ("A2 one tool turn, calls", "a2_calls"),
     ("A3 100 parallel 10 ms tools, wall ms", "a3"),
     ("A4 run on 5,000 messages, ms", "a4"),
     ("A4 turn 181–200 / turn 1–20, ×", "a4_growth"),
@@ -82,6 +86,8 @@ async def turns(peer: Any) -> dict[str, float]:
     row = {"a1": cpu / 1_000 * 1e6}
     cpu, _ = await repeated(lambda: work.scripted(peer.run, work.tools(20)))
     row["a2"] = cpu / 20 * 1e6
+    row["a1_calls"] = await calls(lambda: work.scripted(peer.run, work.text(1_000))) / 1_000
+    row["a2_calls"] = await calls(lambda: work.scripted(peer.run, work.tools(20))) / 20
     _, wall = await repeated(lambda: work.scripted(peer.run, work.parallel(100)))
     return row | {"a3": wall * 1e3}
 
@@ -122,6 +128,15 @@ async def repeated(once: Callable[[], Awaitable[Any]], times: int = 7) -> tuple[
         cpus.append(cpu * CALIBRATION / ((before + calibration()) / 2))
         walls.append(wall)
     return statistics.median(cpus), min(walls)
+
+
+async def calls(once: Callable[[], Awaitable[Any]]) -> int:
+    """Calls of functions in Python and C; the machine and its load do not matter."""
+    profile = cProfile.Profile()
+    profile.enable()
+    await once()
+    profile.disable()
+    return pstats.Stats(profile).total_calls  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def calibration() -> float:
