@@ -12,7 +12,8 @@ from swink.errors import AgentError, InvalidInput
 from swink.messages import Cost, ModelSpec, Usage, UserMessage
 from swink.models.catalog import parse_model, stream_fn_for
 from swink.stream import Assembly, LlmContext, StreamFn, StreamOptions
-from swink.system.aio import closing, resolve
+from swink.stream.watch import read_reply
+from swink.system.aio import resolve
 from swink.system.shorten import clip_middle
 
 log = logging.getLogger("swink.policies")
@@ -83,9 +84,7 @@ class InjectionJudge:
             context = LlmContext(_PROMPT, (UserMessage(f"{mark}\n{excerpt}\n{mark}"),), ())
             assembly, failure = Assembly(), None
             try:
-                async with closing(stream_fn(spec, context, StreamOptions(max_tokens=300))) as stream:
-                    async for event in stream:
-                        assembly.feed(event)
+                await read_reply(stream_fn, spec, context, StreamOptions(max_tokens=300), assembly)
             except AgentError as error:
                 failure = error
                 raise
