@@ -64,6 +64,11 @@ class Watch:
             left = self.task.uncancel()
         return left == 0
 
+    def error(self, model: ModelSpec) -> NetworkError:
+        """What is wrong with a reply that this watch cancelled."""
+        seconds = self._limits.idle if self._assembly.size else self._limits.first
+        return NetworkError(f"no content for {seconds:g} s", model=str(model))
+
     def stop(self) -> None:
         """The run has ended: the watch lets go of it."""
         self._patrol.watches.discard(self)
@@ -99,12 +104,12 @@ async def read_reply(
     stream_fn: StreamFn, model: ModelSpec, context: LlmContext, options: StreamOptions, assembly: Assembly
 ) -> None:
     """Read a reply to its end, for what asks a model beside the turns of a run; under the same watchdog."""
-    limits, watch = limits_for(stream_fn, options), Watch(asyncio.get_running_loop(), lambda: None)
+    watch = Watch(asyncio.get_running_loop(), lambda: None)
     task = asyncio.current_task()
     assert task is not None
     watch.task = task
     try:
-        watch.begin(assembly, limits)
+        watch.begin(assembly, limits_for(stream_fn, options))
         async with closing(stream_fn(model, context, options)) as stream:
             async for event in stream:
                 assembly.feed(event)
@@ -112,16 +117,10 @@ async def read_reply(
         if not watch.end():
             raise
         if assembly.terminal is None:
-            raise stuck(assembly, limits, model) from None
+            raise watch.error(model) from None
     finally:
         watch.end()
         watch.stop()
-
-
-def stuck(assembly: Assembly, limits: Timeout, model: ModelSpec) -> NetworkError:
-    """The error of a reply that brought no content in time."""
-    seconds = limits.idle if assembly.size else limits.first
-    return NetworkError(f"no content for {seconds:g} s", model=str(model))
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from swink.stream import (
     StreamOptions,
     observer,
 )
-from swink.stream.watch import limits_for, stuck
+from swink.stream.watch import limits_for
 from swink.system.aio import close, resolve
 
 E = TypeVar("E", bound=BaseException)
@@ -123,9 +123,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
     if observer.current is not None:
         asked.observed = observer.current.request(model, context, options)
         options = asked.observed.options
-    limits = limits_for(stream_fn, options)
     try:
-        watch.begin(assembly, limits)
+        watch.begin(assembly, limits_for(stream_fn, options))
         stream = stream_fn(model, context, options)
         is_read = False
         try:
@@ -146,7 +145,7 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
             raise
         if assembly.terminal is None:
             if waited:
-                return stuck(assembly, limits, model)
+                return watch.error(model)
             failed = NetworkError(describe_error(error), model=str(model))
             failed.__cause__ = _without_run(error)
             return failed
