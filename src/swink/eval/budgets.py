@@ -30,7 +30,7 @@ class TurnLimit(Policy):
     def pre_turn(self, ctx: PolicyContext) -> TurnVerdict:
         """Stop once the turns are used up."""
         if self._taken >= self.limit:
-            return Stop(f"budget: {self._taken} of {self.limit} turns taken")
+            return Stop(f"budget: {self._taken} of {self.limit} turns taken", expected=True)
         self._taken += 1
         return None
 
@@ -63,7 +63,7 @@ class RunBudget(Policy):
         """Stop if nothing is left."""
         if ctx.run is not None and ctx.cost is not None:
             self._running[ctx.run] = ctx.cost.total
-        return Stop(self.reason) if self.is_spent else None
+        return Stop(self.reason, expected=True) if self.is_spent else None
 
     def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
         """Count the run as a whole."""
