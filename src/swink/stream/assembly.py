@@ -126,8 +126,11 @@ class Assembly:
         kind: Any = type(event)
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
-            block = self._open.get(delta.index)
-            if block is None or block.takes is not kind:
+            try:
+                block = self._open[delta.index]
+            except KeyError:
+                raise self._misplaced(delta) from None
+            if block.takes is not kind:
                 raise self._misplaced(delta)
             block.parts.append(delta.text if kind is not ToolCallDelta else delta.json)
             return True
