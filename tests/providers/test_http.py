@@ -6,6 +6,9 @@ import gc
 import gzip
 import logging
 import pickle
+import re
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -28,6 +31,7 @@ from swink.providers.http import (
     HttpClient,
     Pools,
     Request,
+    Unsent,
     client_for,
     shared_client,
     timeout_for,
@@ -172,6 +176,84 @@ async def test_cancelling_a_request_closes_its_connection(client: AiohttpClient)
         with pytest.raises(asyncio.CancelledError):
             await task
         await asyncio.wait_for(closed.wait(), 20)
+
+
+class Leaving:
+    """A server that answers the first `answers` requests, all at once, and hangs up after reading each later one."""
+
+    def __init__(self, answers: int, last_words: bytes = b"", *, reset: bool = False) -> None:
+        self.read: list[bytes] = []
+        self.open = 0
+        self._answers = answers
+        self._last_words = last_words
+        self._reset = reset
+        self._all_there = asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                size = re.search(rb"content-length: (\d+)", head.lower())
+                self.read.append(await reader.readexactly(int(size[1]) if size else 0))
+                if len(self.read) > self._answers:
+                    writer.write(self._last_words)
+                    if self._reset:
+                        await asyncio.sleep(0.01)  # or the last words are lost with the connection
+                        linger = struct.pack("ii", 1, 0)
+                        writer.get_extra_info("socket").setsockopt(
+                            socket.SOL_SOCKET, socket.SO_LINGER, linger
+                        )
+                    return
+                if len(self.read) == self._answers:
+                    self._all_there.set()
+                await self._all_there.wait()
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self.open -= 1
+            writer.close()
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_a_request_that_dies_on_a_kept_connection_is_sent_once_more_on_a_new_one(
+    client: AiohttpClient, method: str
+):
+    leaving = Leaving(20)
+    async with raw_server(leaving) as url:
+        await asyncio.gather(*(fetch(client, url, body=b"x") for _ in range(20)))
+        with pytest.raises(NetworkError, match="disconnected"):
+            await fetch(client, url, body=b"mine", method=method)
+        assert leaving.read.count(b"mine") == 2
+        while leaving.open:  # the other kept connections are dropped
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("words", [b"H", b"HTTP/1.1 200 OK\r\nx: y", b"HTTP/1.1 102 Processing\r\n\r\n"])
+async def test_a_request_whose_answer_has_begun_is_not_sent_again(
+    client: AiohttpClient, words: bytes, reset: bool
+):
+    leaving = Leaving(1, words, reset=reset)
+    async with raw_server(leaving) as url:
+        await fetch(client, url, body=b"x")
+        with pytest.raises(NetworkError):
+            await fetch(client, url, body=b"mine")
+    assert leaving.read.count(b"mine") == 1
+
+
+async def test_a_request_that_was_read_once_is_not_called_unsent_when_nobody_is_there_for_the_second(
+    client: AiohttpClient,
+):
+    leaving = Leaving(1)
+    server = raw_server(leaving)
+    async with server as url:
+        await fetch(client, url, body=b"x")
+        server._server.close()
+        with pytest.raises(NetworkError) as caught:
+            await fetch(client, url, body=b"mine")
+    assert leaving.read.count(b"mine") == 1
+    assert not isinstance(caught.value, Unsent)
 
 
 async def test_closing_waits_for_answers_still_being_read(server: LoopbackServer):

@@ -10,9 +10,9 @@ the last of them, or when its event loop shuts down, so nobody has to close anyt
 import asyncio
 import atexit
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -200,24 +200,31 @@ class _Pool:
         self._proxies = {scheme: url for scheme, url in getproxies().items() if scheme in ("http", "https")}
 
     async def request(self, request: Request, timeout: Timeout) -> "aiohttp.ClientResponse":
-        """Send one request; if the server has closed a kept connection, try the next, finally a new one."""
+        """Send one request; if the server closes a kept connection without a byte, once more on a new one."""
         import aiohttp
 
-        while True:
-            _is_new.set(False)
-            try:
-                return await self.session.request(
-                    request.method,
-                    _url(request.url),
-                    data=request.body or None,
-                    headers=request.headers,
-                    allow_redirects=False,
-                    timeout=_client_timeout(timeout.connect),
-                    proxy=self.proxy(request.url),
-                )
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                if _is_new.get():
-                    raise
+        _route.set(route := _Route())
+        try:
+            return await self._send(request, timeout)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if route.kept is None or route.kept.heard or route.renewed:
+                raise
+            lost = error
+        try:
+            return await self._send(request, timeout)
+        except (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError) as error:
+            raise lost from error  # nobody can tell whether the first one was read
+
+    def _send(self, request: Request, timeout: Timeout) -> Awaitable["aiohttp.ClientResponse"]:
+        return self.session.request(
+            request.method,
+            _url(request.url),
+            data=request.body or None,
+            headers=request.headers,
+            allow_redirects=False,
+            timeout=_client_timeout(timeout.connect),
+            proxy=self.proxy(request.url),
+        )
 
     async def retire(self) -> None:
         self._retired = True
@@ -264,21 +271,50 @@ def _client_timeout(connect: float) -> "aiohttp.ClientTimeout":
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect)
 
 
-_is_new: ContextVar[bool] = ContextVar("swink.new_connection", default=False)
-"""Whether a request went over a connection of its own, and not over one that was kept from an earlier one."""
+class _Route:
+    """How a request travels: over which kept connection, and whether that was given up for a new one."""
+
+    kept: Any = None
+    renewed = False
+
+
+_route: ContextVar[_Route] = ContextVar("swink.route")
 
 
 def _connector() -> "aiohttp.BaseConnector":
     import aiohttp
+    from aiohttp.client_proto import ResponseHandler
+
+    class Protocol(ResponseHandler):
+        """Notes whether anything came since a request was sent."""
+
+        heard = False
+
+        def data_received(self, data: bytes) -> None:
+            self.heard = True
+            super().data_received(data)
 
     class Connector(aiohttp.TCPConnector):
-        """Notes that a connection is new; aiohttp's traces tell that too, at a twentieth of a request."""
+        """Gives a request at most one kept connection; if that was dead, its host's others are closed."""
 
-        async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
-            _is_new.set(True)
-            return await super()._create_connection(req, traces, timeout)
+        def __init__(self) -> None:
+            super().__init__(limit=0)  # pyright: ignore[reportUnknownMemberType]
+            self._factory = partial(Protocol, loop=asyncio.get_running_loop())
 
-    return Connector(limit=0)
+        async def _get(self, key: Any, traces: Any) -> Any:
+            route = _route.get()
+            if route.kept is not None:  # aiohttp itself repeats a GET
+                route.renewed = True
+                for protocol, _ in self._conns.pop(key, ()):
+                    protocol.close()
+                return None
+            connection = await super()._get(key, traces)
+            if connection is not None:
+                route.kept = connection.protocol
+                route.kept.heard = False
+            return connection
+
+    return Connector()
 
 
 class _AiohttpResponse:
