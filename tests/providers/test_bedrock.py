@@ -249,6 +249,21 @@ async def test_what_hosted_tools_do_is_kept_counted_cited_and_sent_back():
     assert (await sent_for(history, model=CLAUDE))["messages"][1]["content"] == texts
 
 
+@pytest.mark.parametrize("kind", [{}, {"type": None}, {"type": "tool_use"}, {"type": "of_next_year"}])
+async def test_only_a_call_of_a_server_tool_is_hosted(kind: dict[str, str | None]):
+    use = {"toolUseId": "tooluse_1", "name": "now", **kind}
+    got = await replay(
+        event_frame("messageStart", {"role": "assistant"})
+        + event_frame("contentBlockStart", {"contentBlockIndex": 0, "start": {"toolUse": use}})
+        + event_frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": "{}"}}})
+        + event_frame("contentBlockStop", {"contentBlockIndex": 0})
+        + event_frame("messageStop", {"stopReason": "tool_use"})
+        + event_frame("metadata", {"usage": {"inputTokens": 1, "outputTokens": 1}})
+    )
+    assert got.message.content == (ToolCall("tooluse_1", "now", {}),)
+    assert got.terminal == Done("tool_use", Usage(1, 1))
+
+
 async def test_a_hosted_call_without_its_result_is_left_out_of_a_reply_that_was_cut_off():
     use = {"toolUseId": "g", "name": "nova_grounding", "type": "server_tool_use", "input": {}}
     for reason, kept in (("aborted", 1), ("tool_use", 2)):

@@ -161,7 +161,7 @@ class ConverseDecoder:
     def _start(self, index: int, start: _Start) -> None:
         block = self._blocks[index] = _Block()
         call = start.tool_use
-        if call is not None and call.type is None:
+        if call is not None and call.type != "server_tool_use":  # a client's may say "tool_use"
             self._calls += 1
             block.call = self._reply.begin_call(call.tool_use_id, call.name)
         elif call is not None:
