@@ -139,6 +139,7 @@ def test_a_kind_nobody_knows_is_a_stream_error_whatever_the_wording():
 
 
 OVERFLOW = [
+    "The total length of all messages is too long. Please shorten your messages.",
     "prompt is too long: 210001 tokens > 200000 maximum",
     "input length and `max_tokens` exceed context limit: 199211 + 20000 > 200000, decrease input length or `max_tokens` and try again",
     "Input is too long for requested model.",

@@ -304,6 +304,7 @@ OVERFLOW: tuple[str, ...] = (
     r"`?inputs`? tokens \+ `?max_new_tokens`? must be",  # text-generation-inference
     "exceeded model token limit",  # Kimi
     "prompt exceeds max",  # Z.ai
+    "total length of all messages is too long",  # Perplexity
     "range of input length should be",  # Qwen
     "tokens in the prompt cannot exceed",  # Cohere
     "but the configured context size is",

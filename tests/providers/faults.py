@@ -230,6 +230,18 @@ def hanging_up(adapter: AdapterCase, at: int, how: str) -> Talk:
     return talk
 
 
+def dropping(adapter: AdapterCase, how: str) -> Talk:
+    """A provider that drops the connection after the last event, before the end of the body."""
+
+    async def talk(connection: Connection) -> None:
+        await connection.head(200, adapter.media_type)
+        await connection.chunk(b"".join(adapter.text))
+        await asyncio.sleep(0.01)  # a reset takes with it what was not read yet
+        getattr(connection, how)()
+
+    return talk
+
+
 def flooding(server: list[FaultServer], media_type: str, megabytes: int = 100, status: int = 200) -> Talk:
     """One line that does not end; the server counts how much of it was taken."""
 

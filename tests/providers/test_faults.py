@@ -19,6 +19,7 @@ from faults import (
     Talk,
     answering,
     bomb,
+    dropping,
     flooding,
     hanging_up,
     pinging,
@@ -32,7 +33,7 @@ from loopback import Read, read
 
 from swink import Agent, ExponentialBackoff
 from swink.agent.config import AgentResult
-from swink.stream import Error, StreamOptions, Timeout
+from swink.stream import Done, Error, StreamOptions, Timeout
 
 SHORT = 0.2
 SOON = 10.0
@@ -158,6 +159,16 @@ async def test_a_new_connection_that_is_dropped_is_not_tried_again_by_the_adapte
 ):
     async with facing(adapter, hanging_up(adapter, 0, how)) as (fn, server):
         failed(await ask(fn, adapter), "network")
+    assert len(server.requests) == 1
+
+
+@each
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_a_whole_reply_whose_framing_ends_badly_is_kept(adapter: AdapterCase, how: str):
+    async with facing(adapter, dropping(adapter, how)) as (fn, server):
+        result = await ask(fn, adapter)
+    assert isinstance(result.terminal, Done)
+    assert result.message.text == "".join(PIECES)
     assert len(server.requests) == 1
 
 

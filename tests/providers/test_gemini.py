@@ -643,7 +643,7 @@ async def test_options_without_an_equivalent_are_reported_once(caplog):
         ("NO_IMAGE", "stream"),
         ("UNEXPECTED_TOOL_CALL", "stream"),
         ("TOO_MANY_TOOL_CALLS", "stream"),
-        ("MALFORMED_FUNCTION_CALL", "stream"),
+        ("MALFORMED_FUNCTION_CALL", "tool_use"),
         ("MALFORMED_RESPONSE", "network"),
         ("FINISH_REASON_UNSPECIFIED", "stream"),
         ("A_REASON_OF_NEXT_YEAR", "stream"),
@@ -713,6 +713,22 @@ async def test_a_malformed_call_among_several_tools_comes_back_to_the_model_too(
     assert got.terminal.stop_reason == "tool_use"
     assert [call.name for call in got.calls] == [name]
     assert got.calls[0].partial_json
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("Malformed function call: print(default_api.now(tz='x)", "now"),
+        ("Malformed function call: call:weather{city:Oslo", "unknown"),
+        ("", "unknown"),
+    ],
+)
+async def test_a_malformed_call_where_there_are_no_tools_comes_back_to_the_model_too(message: str, name: str):
+    event = chunk(finish="MALFORMED_FUNCTION_CALL")
+    event["candidates"][0]["finishMessage"] = message
+    got = await replay(sse(event))
+    assert got.terminal.stop_reason == "tool_use"
+    assert [call.name for call in got.calls] == [name]
 
 
 async def test_a_malformed_call_after_a_good_one_leaves_the_good_one():

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from loopback import LoopbackServer, MemoryClient, read
+from loopback import LoopbackServer, MemoryClient, cut, read
 
 from swink.errors import AuthError, InvalidInput, MisuseError, NetworkError, StreamError
 from swink.messages import ModelSpec
@@ -719,6 +719,25 @@ async def test_a_stream_under_the_name_of_json_is_read(server: LoopbackServer):
     )
     result = await read(OpenAIStreamFn(base_url=server.url), ModelSpec("openai", "m"))
     assert result.message.text == "x"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("begin", [b"", b": ping\n\n", b"\n", b"event: x\n", b"\xef\xbb\xbf"])
+async def test_a_stream_under_the_name_of_json_is_read_however_its_bytes_come(begin: bytes, size: int):
+    body = begin + b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}\n\n'
+    client = MemoryClient(cut(body, size), headers={"content-type": "application/json"})
+    model = ModelSpec("openai", "m")
+    result = await read(OpenAIStreamFn(api_key="k"), model, options=StreamOptions(http=client))
+    assert result.message.text == "x"
+
+
+@pytest.mark.parametrize("body", [b"da", b"d{", b" ", b"{", b"\xef\xbb"])
+async def test_a_short_body_under_the_name_of_json_is_refused(body: bytes):
+    client = MemoryClient(cut(body, 1), headers={"content-type": "application/json"})
+    model = ModelSpec("openai", "m")
+    result = await read(OpenAIStreamFn(api_key="k"), model, options=StreamOptions(http=client))
+    assert isinstance(result.terminal, Error)
+    assert "instead of a stream" in result.terminal.message
 
 
 def test_a_body_takes_extra_fields_but_its_own_win():

@@ -228,6 +228,36 @@ def shifted(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "output_index": event["output_index"] + 1}
 
 
+@pytest.mark.parametrize(
+    ("came", "finished", "texts"),
+    [
+        ([(1, "Hi")], ["Hi"], ["Hi"]),  # Bedrock counts the reasoning before it
+        ([(1, "A"), (2, "B")], ["A", "B"], ["A", "B"]),
+        ([(0, "A"), (1, "B")], ["AB"], ["A", "B"]),
+        ([(1, "A"), (1, "B")], ["AB"], ["AB"]),
+        ([(1, "B")], ["A", "B"], ["A", "B"]),
+        ([(0, "A")], ["A", "A"], ["A", "A"]),
+        ([(0, "A")], ["A."], ["A"]),
+        ([(0, "A")], ["A", "B"], ["A", "B"]),
+    ],
+)
+async def test_the_texts_of_a_finished_message_are_those_that_came_whatever_their_numbers(
+    came: list[tuple[int, str]], finished: list[str], texts: list[str]
+):
+    note = {"type": "url_citation", "url": "https://x.example"}
+    parts = [{"type": "output_text", "text": text, "annotations": [note]} for text in finished]
+    result = await replay(
+        added(0, type="message", id="m"),
+        *(delta("output_text", 0, text, content_index=at) for at, text in came),
+        ended(0, type="message", id="m", content=parts),
+        completed(),
+    )
+    assert sorted(block.text for block in result.message.content) == texts
+    assert all(block.signature for block in result.message.content)
+    cited = [block for block in result.message.content if block.citations]
+    assert len(cited) == len(finished)
+
+
 async def test_unknown_events_are_read_past():
     result = await replay(
         {"type": "response.brand_new", "delta": {"x": 1}, "output_index": "?"}, *MESSAGE, completed()

@@ -8,7 +8,7 @@ but cancellation and bugs is raised. The connection is back in the pool before t
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from swink.messages.jsondata import MOST_BITS, clean
 from swink.providers.failure import failure, parse_error, read_capped, refusal
 from swink.providers.http import HttpClient, Request, Response, Unsent, client_for, timeout_for
 from swink.providers.secretechoes import secrets_of, shown, without_echoes
+from swink.providers.sse import BOM
 from swink.stream import AssistantMessageEvent, BlockWriter, Error, Start, StreamOptions, Timeout
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ DRAIN_SECONDS = 0.05
 LOST = frozenset((408, 499, 502, 504, *range(520, 528)))
 """Statuses of gateways whose server may be answering all the same; any other refuses the request."""
 SHOWN_BYTES = 200
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _HISTORIES = ("messages", "input", "contents")
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
 
@@ -88,22 +90,23 @@ async def exchange(
             response = await client_for(options, client).send(sent, timeout_for(options, timeout))
             if not 200 <= response.status < 300:
                 reply.settled = response.status not in LOST
-                body = await _body_of(response, asked)
-                if isinstance(decode, Forgiving) and decode.refused(body):
-                    break
-                raise (refusal if explain is None or response.status < 400 else explain)(response, body)
-            doubted = _media_type(response.headers.get("content-type", "")) in refused_types
-            async for chunk in response:
-                if doubted:
-                    await _refuse_unless_stream(response, chunk, asked)
-                    doubted = False
-                decode.feed(chunk)
-                for event in reply.take():
-                    yield event
-                if reply.terminal is not None:
-                    await _drain(response)
-                    break
-            again = decode.end() if reply.terminal is None else None
+                await _refuse(response, asked, decode, explain)
+                break
+            chunks, lost = aiter(response), None
+            chunk = await _beginning(chunks, response, asked, refused_types)
+            while chunk is not None:
+                if chunk:
+                    decode.feed(chunk)
+                    for event in reply.take():
+                        yield event
+                    if reply.terminal is not None:
+                        await _drain(response)
+                        break
+                try:
+                    chunk = await anext(chunks, None)
+                except NetworkError as error:
+                    chunk, lost = None, error
+            again = _end(decode, lost) if reply.terminal is None else None
             await response.aclose()
             sent = await resume(again) if again is not None and resume is not None else None
     except ModelError as error:
@@ -145,6 +148,14 @@ def _explained(error: Error, asked: Request | None, response: Response | None) -
     made = Error(text, error.kind, error.retry_after, error.usage)
     vars(made)["cause"] = cause
     return made
+
+
+def _end(decode: Decoder, lost: NetworkError | None) -> Again | None:
+    """The end of the body: a reply that is whole stays so if the connection was lost behind it."""
+    try:
+        return decode.end()
+    except NetworkError as error:
+        raise lost or error from None
 
 
 def cut_short() -> NetworkError:
@@ -262,18 +273,39 @@ async def _body_of(response: Response, asked: Request | None, first: bytes = b""
     return without_echoes(body.decode("utf-8", "replace"), secrets).encode("utf-8", "replace")
 
 
-async def _refuse_unless_stream(response: Response, first: bytes, asked: Request | None) -> None:
+async def _refuse(
+    response: Response, asked: Request | None, decode: Decoder, explain: Explain | None
+) -> None:
+    """Raise what a refusal means, unless it is a reply all the same."""
+    body = await _body_of(response, asked)
+    if not (isinstance(decode, Forgiving) and decode.refused(body)):
+        raise (refusal if explain is None or response.status < 400 else explain)(response, body)
+
+
+async def _beginning(
+    chunks: AsyncIterator[bytes], response: Response, asked: Request | None, refused_types: tuple[str, ...]
+) -> bytes:
     """Refuse an answer that is a page or one JSON document: the URL is wrong, or the server does not stream.
 
-    Some servers stream under the name of JSON, so the first bytes decide.
+    Some servers stream under the name of JSON, so the first bytes decide, as many as it takes to tell.
     """
-    if first.lstrip().startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
-        return
+    first = b""
+    kind = _media_type(response.headers.get("content-type", ""))
+    if kind not in refused_types:
+        return first
+    async for chunk in chunks:
+        first += chunk
+        line = first.removeprefix(BOM).lstrip()
+        if line.startswith(_FIELDS):
+            return first
+        if not any(name.startswith(line) for name in (*_FIELDS, BOM)):
+            break
+    if not first:
+        return first
     body = await _body_of(response, asked, first)
     message, code = parse_error(body)
     if b'"error"' in body[:SHOWN_BYTES]:
         raise failure(message, code=code, headers=response.headers)
-    kind = _media_type(response.headers.get("content-type", ""))
     began = message[:SHOWN_BYTES]
     raise StreamError(f"the server answered with {kind} instead of a stream; is base_url right? {began}")
 

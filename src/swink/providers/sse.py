@@ -12,7 +12,7 @@ LINE_LIMIT = 16 * 1024 * 1024
 QUIET_LIMIT = 4 * LINE_LIMIT
 """Bytes that a server may send without completing an event."""
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
@@ -52,7 +52,7 @@ class SseParser:
         lines = self._lines.split(chunk)
         if lines and not self._started:
             self._started = True
-            lines[0] = lines[0].removeprefix(_BOM)
+            lines[0] = lines[0].removeprefix(BOM)
         events: list[ServerEvent] = []
         data = self._data
         for line in lines:

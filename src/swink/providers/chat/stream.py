@@ -129,7 +129,7 @@ class ChatDecoder:
         return True
 
     def _fail(self, data: bytes) -> None:
-        if (said := _failed_generation(data)) is not None:
+        if (said := _failed_generation(data)) is not None and self._tools:
             write_failed_call(self._reply, said, self._tools)
             return
         message, code = parse_error(data)

@@ -125,10 +125,12 @@ def _is_whole(call: _Call) -> bool:
 def write_failed_call(reply: BlockWriter, said: str, tools: Sequence[str], prefix: str = "call_") -> None:
     """End a reply with a call that the server could not read; the model sees what it said, and tries again.
 
-    It is a call of the tool that it names first, else of the first tool there is.
+    It is a call of the tool that it names first, else of the first tool there is, else of the
+    function that it calls.
     """
     if not tools:
-        raise StreamError(f"the model made a malformed function call: {said}".rstrip(": "))
+        called = re.search(r"([A-Za-z][\w-]{0,63})\((?!.*default_api\.)", said, re.S)
+        tools = [called[1] if called else "unknown"]
     words = {name: rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in tools}
     named = [(found.start(), name) for name in tools if (found := re.search(words[name], said))]
     index = reply.begin_call(prefix + uuid.uuid4().hex[:20], min(named)[1] if named else tools[0])

@@ -121,8 +121,7 @@ class GeminiDecoder:
             case "MAX_TOKENS" | "CONTINUATION":
                 self._reply.done("length")
             case "MALFORMED_FUNCTION_CALL":
-                if self._tools:
-                    self._end_call()
+                self._end_call()
                 write_failed_call(self._reply, message, self._tools, OWN_ID)
             case reason:
                 raise stop_error(reason or "", message)

@@ -7,7 +7,7 @@ Any other item is kept as it came, an image that it holds as a block of its own.
 content (its id, the phase of a message) is the signature of its block, and goes back with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -54,6 +54,8 @@ class _Event(Struct):
 
 
 _Key = int | str
+_Place = tuple[_Key, int]
+"""An item and one of its parts."""
 
 _events = msgspec.json.Decoder(_Event)
 _KNOWN = frozenset(
@@ -74,8 +76,9 @@ class ResponsesDecoder:
         self._raw = options.on_raw_payload
         self._parser = SseParser()
         self._types: dict[_Key, str] = {}
-        self._blocks: dict[tuple[_Key, int], int] = {}
-        self._annotations: dict[tuple[_Key, int], list[Any]] = {}
+        self._blocks: dict[_Place, int] = {}
+        self._came: dict[_Place, list[str]] = {}
+        self._annotations: dict[_Place, list[Any]] = {}
         self._ended: set[_Key] = set()
         self._uses: dict[str, int] = {}
         self._calls = False
@@ -155,6 +158,7 @@ class ResponsesDecoder:
             index = self._blocks[key, part] = self._reply.begin_text()
         if event.delta and self._reply.is_open(index):
             self._reply.add(index, event.delta)
+            self._came.setdefault((key, part), []).append(event.delta)
 
     def _separate(self, event: _Event) -> None:
         """A blank line between the parts of a summary."""
@@ -182,16 +186,18 @@ class ResponsesDecoder:
 
     def _finish_message(self, key: _Key, item: Mapping[str, Any]) -> None:
         signature = _rest(item, ("type", "role", "content"))
-        content: Any = item.get("content")
-        for at, part in enumerate(list_of(content) if not isinstance(content, str) else [{"text": content}]):
+        given: Any = item.get("content")
+        parts = list_of(given) if not isinstance(given, str) else [{"text": given}]
+        places = self._places(key, _texts(parts))
+        for part in parts:
             match part:
                 case {"text": str() as text}:
-                    index = self._blocks.get((key, at))
-                    if index is None:
-                        index = self._blocks[key, at] = self._reply.begin_text()
-                    self._fill(index, text)
+                    place = next(places)
+                    if place not in self._blocks:
+                        self._blocks[place] = self._reply.begin_text()
+                    self._fill(self._blocks[place], text)
                     if notes := list_of(part.get("annotations")):
-                        self._annotations[key, at] = notes
+                        self._annotations[place] = notes
                 case {"refusal": str() as refusal} if not self._refusal:
                     self._refusal.append(refusal)
                 case _:
@@ -202,6 +208,17 @@ class ResponsesDecoder:
                 cited = [_citation(note) for note in noted if note]
                 filled = self._reply.is_filled(index)
                 self._reply.end(index, signature if filled else None, citations=cited)
+
+    def _places(self, key: _Key, texts: list[str]) -> Iterator[_Place]:
+        """Where each text of a finished message came: some servers number parts otherwise than deltas."""
+        came = {place: "".join(said) for place, said in self._came.items() if place[0] == key}
+        all_came = came and (len(came) == len(texts) or "".join(came.values()) == "".join(texts))
+        left = dict(came)
+        for at, text in enumerate(texts):
+            same = next((place for place, said in left.items() if said == text), None)
+            place = (key, at) if (key, at) in came or not all_came else next(iter(left or came))
+            yield place if same is None else same
+            left.pop(place if same is None else same, None)
 
     def _finish_call(self, index: int, item: Mapping[str, Any]) -> None:
         given: Any = item.get("arguments")
