@@ -100,7 +100,20 @@ async def test_input_may_be_text_blocks_messages_or_a_list_of_them():
         assert list(agent.messages[:-1]) == expected
 
 
-@pytest.mark.parametrize("value", ["", [], [UserMessage("")], UserMessage(())])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        [],
+        [UserMessage("")],
+        UserMessage(()),
+        " ",
+        "\n\t\u3000",
+        ["", "\n"],
+        Text(" "),
+        UserMessage([Text(" "), Text("")]),
+    ],
+)
 async def test_an_empty_input_is_refused_at_once(value: Any):
     agent = agent_on("never")
     with pytest.raises(NoMessages, match="empty"):

@@ -211,6 +211,7 @@ RUNS: list[tuple[dict[str, Any], str]] = [
     ({"input": ["x", 5]}, "a str, a message, or a list of messages"),
     ({"input": ""}, "the input is empty"),
     ({"input": []}, "the input is empty"),
+    ({"input": " \n"}, "the input is empty"),
     ({"input": None}, "give the first run an input"),
 ]
 

@@ -15,6 +15,7 @@ from swink.messages import (
     Input,
     Message,
     ModelSpec,
+    Text,
     UserMessage,
     as_messages,
 )
@@ -77,11 +78,15 @@ def run_request(
 def prompts_of(input: Input, messages: Sequence[Message]) -> tuple[Message, ...]:
     """What a run says first, refused if it does not fit the messages before it."""
     prompts = as_messages(input)
-    if input and type(input) is str:
+    if type(input) is str and input and not input.isspace():
         return prompts
-    if not prompts or not any(isinstance(item, CustomMessage) or item.content for item in prompts):
+    if not any(
+        isinstance(item, CustomMessage)
+        or any(not isinstance(block, Text) or block.text.strip() for block in item.content)
+        for item in prompts
+    ):
         hint = "give some text, an image or a message, or call run() without input to continue"
-        raise NoMessages(f"the input is empty; {hint}")
+        raise NoMessages(f"the input is empty or only white space; {hint}")
     if not all(isinstance(item, UserMessage | CustomMessage) for item in prompts):
         broken = violations([*messages, *prompts])
         if broken:
