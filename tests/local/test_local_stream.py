@@ -2,6 +2,7 @@
 
 import json
 import logging
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -124,6 +125,21 @@ async def test_options_without_meaning_are_reported_once(
         f"{SMOL}: option 'api_key' is ignored: the model runs in this process",
         f"{SMOL}: option 'thinking_level' is ignored: the model's chat template cannot turn thinking on or off",
     ]
+
+
+async def test_an_option_is_honoured_or_reported(model: LocalStreamFn, caplog: pytest.LogCaptureFixture):
+    fresh = LocalStreamFn(context=2048, threads=physical_cores())
+    given = {
+        "temperature": 0.5, "top_p": 0.5, "stop": ("END",), "seed": 7, "session_id": "s", "tool_choice": "none",
+        "cache": False, "timeout": 60, "transport": "auto", "on_raw_payload": lambda _: None, "extra": {"top_k": 3},
+        "api_key": "sk-secret-secret", "http": SimpleNamespace(send=print, aclose=print), "service_tier": "flex", "verbosity": "low",
+        "parallel_tool_calls": False, "headers": {"x-team": "a"},
+    }  # fmt: skip
+    assert {*given, "max_tokens"} == {*StreamOptions.__struct_fields__}
+    with caplog.at_level(logging.WARNING):
+        await events_of(fresh, "Hi", max_tokens=1, **given)
+    reported = {record.getMessage().split("'")[1] for record in caplog.records}
+    assert reported == {*given} - fresh.honours
 
 
 async def test_an_option_wins_over_extra_and_the_loser_is_reported_by_name(

@@ -66,6 +66,88 @@ def lines(*payloads):
     return b"".join(json.dumps(payload).encode() + b"\n" for payload in payloads)
 
 
+# Schemas of tools in the words that the server knows
+
+SPEC = {
+    "type": "object",
+    "$defs": {
+        "Spot": {"type": "object", "description": "A spot.", "properties": {"x": {"$ref": "#/$defs/Axis"}}},
+        "Axis": {"type": "number"},
+        "Tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}, "v": {"type": "string"}}},
+        "a/b": {"const": 3},
+        "Again": {"$ref": "#/$defs/Axis"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"$ref": "#/$defs/Axis"}, {"type": "number"}),
+        ({"$ref": "#/$defs/Again", "description": "Mine."}, {"type": "number", "description": "Mine."}),
+        (
+            {"type": "array", "items": {"$ref": "#/$defs/Spot"}},
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "description": "A spot.",
+                    "properties": {"x": {"type": "number"}},
+                },
+            },
+        ),
+        (
+            {"$ref": "#/$defs/Tree"},
+            {"type": "object", "properties": {"left": {"type": "object"}, "v": {"type": "string"}}},
+        ),
+        ({"$ref": "#/$defs/a~1b"}, {"enum": [3], "type": "integer"}),
+        ({"$ref": "#/$defs/nobody"}, {}),
+        ({"$ref": "https://x.example/schema"}, {}),
+        ({"oneOf": [{"const": "a"}, {"$ref": "#/$defs/Axis"}]},
+         {"anyOf": [{"enum": ["a"], "type": "string"}, {"type": "number"}]}),
+        ({"const": None}, {"enum": [None], "type": "null"}),
+        ({"allOf": [{"$ref": "#/$defs/Spot"}, {"properties": {"y": {"const": True}}}]},
+         {"type": "object", "description": "A spot.",
+          "properties": {"x": {"type": "number"}, "y": {"enum": [True], "type": "boolean"}}}),
+        ({"type": "object", "additionalProperties": {"$ref": "#/$defs/Axis"}},
+         {"type": "object", "additionalProperties": {"type": "number"}}),
+        ({"enum": [{"const": 1}, {"$ref": "x"}]}, {"enum": [{"const": 1}, {"$ref": "x"}]}),
+        ({"type": "object", "properties": {"const": {"type": "string"}, "oneOf": {"type": "null"}}},
+         {"type": "object", "properties": {"const": {"type": "string"}, "oneOf": {"type": "null"}}}),
+        (True, {}),
+    ],
+)  # fmt: skip
+async def test_tool_schemas_are_sent_in_the_words_that_the_server_knows(given, sent):
+    tool = Tool("t", "", {**SPEC, "properties": {"p": given}, "required": ["p"]})
+    body = await sent_for("Hi", tools=[tool])
+    assert body["tools"][0]["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"p": sent},
+        "required": ["p"],
+    }
+
+
+async def test_definitions_that_double_at_every_level_are_not_written_out():
+    levels = {
+        f"L{n}": {
+            "type": "object",
+            "properties": {"a": {"$ref": f"#/$defs/L{n + 1}"}, "b": {"$ref": f"#/$defs/L{n + 1}"}},
+        }
+        for n in range(40)
+    }
+    tool = Tool("t", "", {"type": "object", "$defs": levels, "properties": {"p": {"$ref": "#/$defs/L0"}}})
+    body = await sent_for("Hi", tools=[tool])
+    assert len(json.dumps(body["tools"])) < 1_000_000
+
+
+async def test_definitions_that_go_ever_deeper_end_somewhere():
+    levels = {
+        f"L{n}": {"type": "object", "properties": {"a": {"$ref": f"#/$defs/L{n + 1}"}}} for n in range(900)
+    }
+    tool = Tool("t", "", {"type": "object", "$defs": levels, "properties": {"p": {"$ref": "#/$defs/L0"}}})
+    assert "ref" not in json.dumps((await sent_for("Hi", tools=[tool]))["tools"])
+
+
 # The SDK as the oracle
 
 

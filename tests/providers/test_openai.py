@@ -1391,6 +1391,49 @@ async def test_a_hosted_tool_that_a_server_lacks_is_refused_by_name(
         await bodied("vllm" if provider == "mistral-like" else provider, model_id, tool)
 
 
+async def test_only_text_is_marked_for_claudes_cache_behind_openrouter():
+    fn, model = (
+        OpenAIStreamFn(preset="openrouter", api_key="k"),
+        ModelSpec("openrouter", "anthropic/claude-x"),
+    )
+    picture, paper = (
+        Image.from_url("https://x.example/a.png"),
+        Document.from_bytes(b"%PDF-", "application/pdf"),
+    )
+    history = [
+        UserMessage("first"),
+        AssistantMessage("a", "openrouter", "m"),
+        UserMessage([Text("second"), picture, paper]),
+        AssistantMessage("b", "openrouter", "m"),
+        UserMessage([picture]),
+    ]
+    body = await sent(history, fn=fn, model=model, cache=True)
+    marked = [
+        part
+        for message in body["messages"]
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if "cache_control" in part
+    ]
+    assert [part["text"] for part in marked] == ["second", "first"][::-1]
+
+
+async def test_perplexity_is_asked_in_its_own_words(caplog: pytest.LogCaptureFixture):
+    fn, model = OpenAIStreamFn(preset="perplexity", api_key="k"), ModelSpec("perplexity", "sonar")
+    client = MemoryClient(sse(chunk({"content": "x"}, "stop"), "[DONE]"))
+    search = WebSearch(location=Location("NO", city="Oslo", timezone="Europe/Oslo"))
+    for choice, expected in (("weather", "required"), ("auto", "auto")):
+        options = StreamOptions(http=client, tool_choice=choice)
+        await read(fn, model, tools=[WEATHER], hosted=[search], options=options)
+        assert client.sent["tool_choice"] == expected
+    assert client.sent["web_search_options"] == {"user_location": {"country": "NO", "city": "Oslo"}}
+    assert "stream_options" not in client.sent
+    assert [record.getMessage().split("'")[1] for record in caplog.records] == [
+        "tool_choice",
+        "WebSearch.location.timezone",
+    ]
+
+
 async def test_perplexity_is_spoken_to_in_turns():
     client = MemoryClient(sse(chunk({"content": "Hi"}, "stop"), "[DONE]"))
     model = ModelSpec("perplexity", "sonar")

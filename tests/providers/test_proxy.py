@@ -22,6 +22,7 @@ from swink.messages import (
     AssistantMessage,
     Audio,
     Base64Source,
+    Capabilities,
     Citation,
     Cost,
     Document,
@@ -717,6 +718,23 @@ async def patient():
     app = proxy_app({"scripted": Scripted(*EVERYTHING)}, {TOKEN: ["*"]})
     async with serve_app(app, connections=Connections(5, 0.2)) as url:
         yield url
+
+
+@pytest.mark.parametrize(
+    ("thinks", "level", "reported"), [(False, "off", 1), (True, "high", 0), (None, "high", 0)]
+)
+async def test_a_level_of_thinking_goes_to_no_model_that_does_not_think(
+    thinks: bool | None, level: str, reported: int, caplog: pytest.LogCaptureFixture
+):
+    client = MemoryClient(b"")
+    can = None if thinks is None else Capabilities(thinking=thinks)
+    model = ModelSpec("proxy", "acme:m", "high", {"high": 99}, capabilities=can)
+    fn = ProxyStreamFn(base_url="https://p.example", api_key="k")
+    for _ in range(2):
+        await read(fn, model, options=StreamOptions(http=client))
+    assert client.sent["model"].get("thinking_level") == level
+    assert ("thinking_budgets" in client.sent["model"]) == (level == "high")
+    assert len([one for one in caplog.records if "'thinking_level'" in one.getMessage()]) == reported
 
 
 @pytest.mark.parametrize(

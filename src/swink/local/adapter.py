@@ -50,6 +50,12 @@ _OPTIONS = {
 }
 """Fields of a request, and the options of `StreamOptions` that set them."""
 
+_IGNORED = {
+    **dict.fromkeys(("api_key", "http"), "the model runs in this process"),
+    **dict.fromkeys(
+        ("service_tier", "verbosity", "parallel_tool_calls", "headers"), "a local model has no such option"
+    ),
+}
 _DEFAULTS = StreamOptions()
 
 
@@ -61,6 +67,8 @@ class LocalStreamFn:
     """
 
     timeout = Timeout(idle=600.0, first=600.0)
+    honours = frozenset(StreamOptions.__struct_fields__) - _IGNORED.keys()
+    """The options that a local model can honour."""
 
     def __init__(
         self,
@@ -129,15 +137,13 @@ class LocalStreamFn:
 
     def _report(self, model: ModelSpec, options: StreamOptions, head: GgufHead) -> None:
         """Each option that a local model cannot honour, once and by name."""
-        given = [name for name in ("api_key", "http") if getattr(options, name) is not None]
-        ignored = dict.fromkeys(given, "the model runs in this process")
+        ignored = {
+            name: why for name, why in _IGNORED.items() if getattr(options, name) != getattr(_DEFAULTS, name)
+        }
         if model.thinking_level != "off" and not head.knows_thinking:
             ignored["thinking_level"] = "the model's chat template cannot turn thinking on or off"
         if model.thinking_level in model.thinking_budgets:
             ignored["thinking_budgets"] = "a local model takes no number of tokens"
-        for name in ("service_tier", "verbosity", "parallel_tool_calls", "headers"):
-            if getattr(options, name) != getattr(_DEFAULTS, name):
-                ignored[name] = "a local model has no such option"
         for name in options.extra:
             if name in _OPTIONS:
                 ignored[f"extra[{name!r}]"] = f"set StreamOptions.{_OPTIONS[name]} instead"

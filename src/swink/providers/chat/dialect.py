@@ -39,6 +39,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether user and assistant have to speak in turn, the user first."""
     forces_thinkers: bool = True
     """Whether a model that thinks can be forced to call a tool."""
+    names_choice: bool = True
+    """Whether a call of one tool can be forced, and not only of any."""
     schemas: Literal["", "alone", "beside tools"] = ""
     """Whether the server itself holds replies to a JSON schema, where the model can."""
     lacks: frozenset[str] = frozenset(("service_tier", "verbosity"))

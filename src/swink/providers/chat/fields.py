@@ -79,8 +79,12 @@ def _choice(ask: Ask, dialect: ChatDialect, *, thinks: bool) -> dict[str, Any]:
     if choice is None:
         return {}
     if not thinks or dialect.forces_thinkers or choice == "none":
-        is_mode = choice in ("auto", "none", "required")
-        return {"tool_choice": choice if is_mode else {"type": "function", "function": {"name": choice}}}
+        if choice in ("auto", "none", "required"):
+            return {"tool_choice": choice}
+        if dialect.names_choice:
+            return {"tool_choice": {"type": "function", "function": {"name": choice}}}
+        ask.notices.report("tool_choice", f"{dialect.provider} can require a call, but not of one tool")
+        return {"tool_choice": "required"}
     if choice != "auto":
         ask.notices.report("tool_choice", f"{ask.model.model_id} cannot be forced to call while it thinks")
     return {}

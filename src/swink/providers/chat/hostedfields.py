@@ -61,7 +61,10 @@ def _add(fields: dict[str, Any], tool: HostedTool, ask: Ask, server: str) -> Non
             _report(tool, ask, server, "max_uses")
             if domains := [*tool.allowed_domains, *(f"-{domain}" for domain in tool.blocked_domains)]:
                 fields["search_domain_filter"] = domains
-            if place := place_of(tool):
+            place = place_of(tool)
+            if place.pop("timezone", None):
+                ask.notices.report("WebSearch.location.timezone", f"{server} has no such setting")
+            if place:
                 fields["web_search_options"] = {"user_location": place}
         case "groq", WebSearch() | WebFetch() | CodeExecution() if "compound" in name:
             custom = fields.setdefault("compound_custom", {"tools": {"enabled_tools": []}})

@@ -64,7 +64,12 @@ PRESETS: dict[str, ChatDialect] = {
             replay="reasoning",
             lacks=frozenset(("verbosity",)),
         ),
-        ChatDialect("together", thinking="together", schemas="alone"),
+        ChatDialect(
+            "together",
+            thinking="together",
+            schemas="alone",
+            lacks=frozenset(("service_tier", "verbosity", "parallel_tool_calls")),
+        ),
         ChatDialect(
             "openrouter",
             sends_limit=False,
@@ -83,7 +88,9 @@ PRESETS: dict[str, ChatDialect] = {
         ChatDialect(
             "perplexity",
             thinking="perplexity",
+            usage_option=False,
             alternates=True,
+            names_choice=False,
             documents="file_url",
             schemas="alone",
             lacks=_BARE | {"stop"},

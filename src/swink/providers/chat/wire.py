@@ -50,7 +50,7 @@ class Chat(Wire):
 
 
 def _mark_for_cache(messages: list[Any], mark: dict[str, str]) -> None:
-    """Cache breakpoints for Claude behind OpenRouter: on the system prompt and the last two user messages."""
+    """Cache breakpoints for Claude behind OpenRouter: the system prompt and the last two users' texts."""
     places: list[int] = []
     at = len(messages)
     while at and len(places) < 2:
@@ -62,12 +62,20 @@ def _mark_for_cache(messages: list[Any], mark: dict[str, str]) -> None:
                 messages[at : at + 1] = opened = msgspec.json.decode(b"[" + data + b"]")
                 places = [place + len(opened) - 1 for place in places]
                 at += len(opened)
-        elif message["role"] == "user":
+        elif message["role"] == "user" and _text_at(message["content"]) is not None:
             places.append(at)
     if type(messages[0]) is not Raw and messages[0]["role"] == "system":
         places.append(0)
     for at in places:
         content: Any = messages[at]["content"]
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        marked = [*parts[:-1], {**parts[-1], "cache_control": mark}]
-        messages[at] = {**messages[at], "content": marked}
+        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else [*content]
+        last = _text_at(parts) or 0
+        parts[last] = {**parts[last], "cache_control": mark}
+        messages[at] = {**messages[at], "content": parts}
+
+
+def _text_at(content: Any) -> int | None:
+    """Where the last text of a message stands: nothing else may be marked."""
+    if isinstance(content, str):
+        return 0
+    return next((at for at in reversed(range(len(content))) if content[at]["type"] == "text"), None)

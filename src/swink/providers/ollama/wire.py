@@ -16,6 +16,7 @@ from swink.providers.exchange import encode_body
 from swink.providers.notices import ALL_OPTIONS, Notices
 from swink.providers.ollama.conversation import OllamaConversation
 from swink.providers.ollama.stream import OllamaDecoder
+from swink.providers.ollama.toolschemas import known_words
 from swink.providers.thinking import asked_level, nearest, refuse_budget
 from swink.stream import BlockWriter, LlmContext, StreamOptions
 
@@ -53,7 +54,7 @@ class OllamaChat(Wire):
             "options": _settings(options),
         }
         if context.tools and options.tool_choice != "none":
-            body["tools"] = [function_tool(tool) for tool in context.tools]
+            body["tools"] = _tools(ask)
             if options.tool_choice not in (None, "auto"):
                 ask.notices.report("tool_choice", "this provider lets the model decide")
         if context.output is not None:
@@ -84,11 +85,18 @@ def context_size(estimate: int, options: StreamOptions, model: ModelSpec) -> int
     return min(size, model.context_window) if model.context_window else size
 
 
+def _tools(ask: Ask) -> list[dict[str, Any]]:
+    tools = [function_tool(tool) for tool in ask.context.tools]
+    for tool in tools:
+        tool["function"]["parameters"] = known_words(tool["function"]["parameters"])
+    return tools
+
+
 def _estimate(ask: Ask) -> int:
     """How many tokens the prompt takes, at four characters each; images aside."""
     characters = len(ask.context.system_prompt)
     if ask.context.tools and ask.options.tool_choice != "none":
-        characters += len(encode_body({"tools": [function_tool(tool) for tool in ask.context.tools]}))
+        characters += len(encode_body({"tools": _tools(ask)}))
     if isinstance(ask.conversation, OllamaConversation):
         characters += ask.conversation.characters
     return characters // 4

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from swink.errors import StreamError
 from swink.messages import LlmMessage, Media, ModelSpec, NamedFile
@@ -20,7 +21,7 @@ from swink.providers.proxy.wire import (
     version_of,
 )
 from swink.providers.sse import SseParser
-from swink.providers.thinking import refuse
+from swink.providers.thinking import asked_level, refuse
 from swink.stream import (
     AssistantMessageEvent,
     BlockAdded,
@@ -90,7 +91,10 @@ class _ProxyWire(Wire):
                 ask.notices.report(name, "version 1 of the proxy protocol has none")
             if ask.model.thinking_level != "off" or ask.model.thinking_budgets:
                 refuse(ask.model, ask.notices, "version 1 of the proxy protocol has none")
-        return request_body(ask.model, ask.context, messages, ask.options, self.version)
+        model = ask.model
+        if asked_level(model, ask.notices) is None:
+            model = replace(model, thinking_level="off", thinking_budgets={})
+        return request_body(model, ask.context, messages, ask.options, self.version)
 
     def extra(self, ask: Ask) -> Mapping[str, Any]:
         """Nothing: the options carry it to the provider."""
