@@ -11,7 +11,7 @@ import pytest
 
 from swink import AssistantMessage, UserMessage
 from swink.errors import SessionConflict, SessionError, SessionNotFound, SessionUnreadable
-from swink.memory import JsonlStore, SyncSession, SyncStore, sessions_dir
+from swink.memory import JsonlStore, SyncSession, SyncStore, jsonl, sessions_dir
 from swink.messages import CustomMessage, Message, ToolResultMessage
 from swink.messages.records import Record, UnknownRecord, encode_record, encode_records, saved
 
@@ -216,3 +216,50 @@ def test_records_are_written_together_as_they_are_one_by_one(odd: Message):
     for added in ([], [UnknownRecord("begin", {"type": "begin", "tx": 1})]):
         lines = [encode_record(record) + b"\n" for record in (*records, *added)]
         assert encode_records([*records, *added]) == b"".join(lines)
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes were read as a session, each time that something was."""
+    sizes: list[int] = []
+    scan = jsonl.scan
+    monkeypatch.setattr(jsonl, "scan", lambda data, where: (sizes.append(len(data)), scan(data, where))[1])
+    return sizes
+
+
+def test_more_sessions_than_a_store_remembers_cost_one_look_each_at_the_oldest(
+    store: SyncStore, scanned: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jsonl, "_MOST_KNOWN", 3)
+    first, second, third, fourth = (store.create() for _ in range(4))
+    for session in (first, second, third, first, fourth):
+        session.append(turn(1))
+    scanned.clear()
+    for session in (third, first, fourth, first):
+        session.append(turn(2))
+    assert scanned == []
+    second.append(turn(2))
+    assert len(scanned) == 1
+
+
+def test_an_append_to_a_session_that_is_not_remembered_reads_its_end_alone(
+    store: SyncStore, scanned: list[int]
+):
+    session = store.create()
+    session.append([UserMessage("x" * 500_000)])
+    session.append(turn(1))
+    another = JsonlStore(file_of(store, session.id).parent).sync.backend
+    meta = another.append(session.id, 2, [saved(UserMessage("more"), 3)])
+    assert meta.sequence == 3
+    assert sum(scanned) < 2_000
+    assert len(store.open(session.id).messages) == 4
+
+
+def test_an_append_after_a_damaged_one_goes_on_with_what_is_sound(store: SyncStore):
+    session = store.create()
+    session.append(turn(1))
+    session.append(turn(2))
+    file = file_of(store, session.id)
+    file.write_bytes(file.read_bytes().replace(b"answer 2", b"answer X"))
+    another = JsonlStore(file.parent).sync.backend
+    assert another.append(session.id, 1, [saved(UserMessage("more"), 2)]).sequence == 2

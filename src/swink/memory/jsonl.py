@@ -16,7 +16,16 @@ from msgspec.structs import replace
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
 from swink.memory.backend import Check, Hit, Repair, SearchQuery, Stored
 from swink.memory.files import CLOEXEC, beside, explained, explanation, sync, write, write_new
-from swink.memory.jsonlfile import Identity, ScannedSession, header, last_meta, rewritten, scan, transaction
+from swink.memory.jsonlfile import (
+    BEGIN,
+    Identity,
+    ScannedSession,
+    header,
+    last_meta,
+    rewritten,
+    scan,
+    transaction,
+)
 from swink.memory.meta import VERSION, SessionMeta, grown
 from swink.memory.searching import hit_of, phrases_of, search_all
 from swink.memory.store import Store
@@ -31,7 +40,10 @@ LOCKED_FOR = 30.0
 """Seconds an append waits for another program that is writing to the session."""
 _TAIL = 4096
 """Bytes at the end of a file in which the last commit is looked for first."""
-_MOST_KNOWN = 1000
+_LAST_APPEND = 65_536
+"""Bytes at the end of a file in which the last transaction is looked for, before all of it is read."""
+_MOST_KNOWN = 10_000
+"""Sessions of which a backend remembers where their files end: about 1 KB each."""
 _LEFT_FOR = 3600.0
 """Seconds after which a file that is being created is given up."""
 
@@ -228,13 +240,34 @@ class JsonlBackend:
             del self._unwanted[id]
         known = self._known.get(id)
         if known is None or known.identity != identity:
-            _, known = self._scanned(id, file.descriptor)
+            known = self._last_append(id, file.descriptor, identity) or self._scanned(id, file.descriptor)[1]
+        return known
+
+    def _last_append(self, id: str, descriptor: int, identity: Identity) -> _Known | None:
+        """What the last transaction says of the file; None if that takes a look at all of it."""
+        size = identity[1]
+        os.lseek(descriptor, max(0, size - _LAST_APPEND), os.SEEK_SET)
+        tail = os.read(descriptor, _LAST_APPEND)
+        begin = tail.rfind(b"\n" + BEGIN) + 1
+        if not begin or not tail.endswith(b"\n"):
+            return None
+        try:
+            contents = scan(tail[begin:], self._path(id))
+        except SessionUnreadable:
+            return None
+        if contents.losses:
+            return None
+        known = _Known(identity, replace(contents.meta, id=id), True)
+        self._remember(known)
         return known
 
     def _remember(self, known: _Known) -> None:
-        if known.meta.id not in self._known and len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[known.meta.id] = known
+        id = known.meta.id
+        self._known.pop(id, None)
+        if len(self._known) >= _MOST_KNOWN:
+            with suppress(KeyError, StopIteration, RuntimeError):  # another thread evicts as well
+                del self._known[next(iter(self._known))]
+        self._known[id] = known
 
     def _add(
         self, file: "_Held", known: _Known, meta: SessionMeta, records: Sequence[Record], durable: bool
