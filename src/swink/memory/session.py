@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from swink.agent.session.sessiondiff import Writer
 from swink.memory.backend import Backend, Stored
 from swink.memory.heldkeys import keys_named, without_keys
 from swink.memory.meta import SessionMeta
@@ -30,6 +31,9 @@ class _Session:
         """The session's JSON state; saved with every append."""
         self._known_state = encode_state(self.state)
         self._keys = keys_named()
+        self._serial = Serial()
+        self.written = 0
+        """How often an agent has written here, or somebody else messages: agents compare it."""
 
     @property
     def id(self) -> str:
@@ -50,10 +54,20 @@ class _Session:
         """The calls that wait for approval; `agent.run(approvals={call_id: …})` answers them."""
         return self.conversation.pending
 
+    async def stored(self) -> None:
+        """Wait until every append has ended, also one that was cancelled."""
+        await self._serial.call(int)
+
     def _append(
-        self, messages: Sequence[Message], state: dict[str, Any] | None, records: Sequence[Record]
+        self,
+        messages: Sequence[Message],
+        state: dict[str, Any] | None,
+        records: Sequence[Record],
+        writer: Writer | None = None,
     ) -> None:
         """One transaction; in memory it is there only when it is stored."""
+        if writer is not None:
+            writer.check(self)
         conversation, first = self.conversation, self.meta.messages
         added = [saved(message, first + index) for index, message in enumerate(messages)]
         written: list[Record] = [*added]
@@ -75,14 +89,38 @@ class _Session:
         self._known_state = encoded
         for record in written:
             conversation.take(record)
+        if writer is not None:
+            writer.at += 1  # first: who compares both must not find the session ahead
+        if writer is not None or messages:
+            self.written += 1
+
+    def _start_append(
+        self,
+        done: Callable[[BaseException | None], None],
+        messages: Sequence[Message],
+        state: dict[str, Any] | None,
+        records: Sequence[Record],
+        writer: Writer,
+    ) -> None:
+        """Append, then call back in this event loop with what went wrong, if anything did; for the engine."""
+        loop = asyncio.get_running_loop()
+
+        def job() -> None:
+            failure: BaseException | None = None
+            try:
+                self._append(messages, state, records, writer)
+            except BaseException as error:
+                failure = error  # the caller gets it
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(done, failure)
+
+        self._serial.start(job)
 
 
 class Session(_Session):
     """A session of a store; give it to `Agent(model, session=session)`."""
 
-    def __init__(self, backend: Backend, stored: Stored) -> None:
-        super().__init__(backend, stored)
-        self._serial = Serial()
+    start_append = _Session._start_append
 
     async def append(
         self,
@@ -94,31 +132,6 @@ class Session(_Session):
         """Add messages, the state and records in one durable transaction."""
         # Cancelled, it waits for the disk all the same, so that `meta` is right for the caller.
         await call_to_end(self._serial, self._append, _checked(messages), state, records)
-
-    def start_append(
-        self,
-        done: Callable[[BaseException | None], None],
-        messages: Sequence[Message],
-        state: dict[str, Any] | None,
-        records: Sequence[Record],
-    ) -> None:
-        """Append, then call back in this event loop with what went wrong, if anything did; for the engine."""
-        loop = asyncio.get_running_loop()
-
-        def job() -> None:
-            failure: BaseException | None = None
-            try:
-                self._append(messages, state, records)
-            except BaseException as error:
-                failure = error  # the caller gets it
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(done, failure)
-
-        self._serial.start(job)
-
-    async def stored(self) -> None:
-        """Wait until every append has ended, also one that was cancelled."""
-        await self._serial.call(int)
 
     async def aclose(self) -> None:
         """Wait until what was appended is stored."""
@@ -133,6 +146,8 @@ class Session(_Session):
 
 class SyncSession(_Session):
     """A session for programs without an event loop."""
+
+    start_append = _Session._start_append
 
     def append(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 from swink.agent.engine.ledger import Recorder
 from swink.agent.engine.runlifetime import Lifetime
 from swink.agent.policy import Policy
-from swink.errors import NotSaved
+from swink.errors import NotSaved, SessionConflict
 from swink.messages.redact import describe_traceback
 from swink.system.aio import mark_exception_seen, start_task, started, wait_through_cancel, wake
 
@@ -86,7 +86,11 @@ class LastSteps:
                 break
         if error is not None:
             error = late if isinstance(error, asyncio.CancelledError) else error
-            saving.error("the end of a run was not saved\n%s", describe_traceback(error))
+            is_raised = isinstance(error, SessionConflict) and isinstance(
+                self._life.failure, SessionConflict | None
+            )
+            if not is_raised:
+                saving.error("the end of a run was not saved\n%s", describe_traceback(error))
             self._life.fail(error)
             recorder.close(is_late=True)
 

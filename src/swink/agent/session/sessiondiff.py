@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from swink.agent.config import AgentContext, AgentLoopConfig, PlainSession
 from swink.agent.policy import vet_all
 from swink.agent.queues import Queues
+from swink.errors import SessionConflict
 from swink.events import CompactionReport
 from swink.messages import AssistantMessage, Message, ModelSpec
 from swink.messages.codec import encode_state
@@ -84,6 +85,22 @@ class Update(Struct, frozen=True):
     after: _Knowledge
 
 
+class Writer(Struct):
+    """An agent as its session knows it: how much had been written when the agent last read or wrote."""
+
+    at: int
+
+    def check(self, session: Any) -> None:
+        """Refuse to go on if somebody else has continued the conversation through the same object."""
+        if session.written > self.at:
+            raise SessionConflict(
+                f"session {session.id} was continued by another agent with the same session object, or by"
+                " session.append(); nothing was saved. One agent writes to a session: make this one anew with"
+                " `await store.open(id)`, or let it go on in a fork (`await store.fork(id)`); to add messages"
+                " use agent.append_messages()"
+            )
+
+
 class SessionDiff:
     """What one session has of a conversation, and what it lacks."""
 
@@ -98,6 +115,7 @@ class SessionDiff:
         "_serial",
         "_session",
         "_start",
+        "_writer",
         "report",
         "takes_records",
     )
@@ -108,6 +126,7 @@ class SessionDiff:
         self._append = append if is_async(append) else self._one_by_one(append)
         self._session = session
         self._start = _starter_of(session)
+        self._writer = Writer(getattr(session, "written", 0))
         self.takes_records = session is not None and takes_records(append)
         self.report: CompactionReport | None = None
         """Of the compaction that made the history what it is."""
@@ -156,6 +175,11 @@ class SessionDiff:
     def sequence(self) -> int | None:
         """How many appends the session has had, if it counts them, or if they are counted here."""
         return getattr(getattr(self._session, "meta", None), "sequence", self._count)
+
+    def check_writer(self) -> None:
+        """Raise `SessionConflict` if somebody else has continued the conversation through the same object."""
+        if self._start is not None:
+            self._writer.check(self._session)
 
     def has_open(self, reply: AssistantMessage) -> bool:
         """Whether the session knows of this turn as one that is open."""
@@ -219,7 +243,7 @@ class SessionDiff:
             done(error)
 
         if self._start is not None:
-            self._start(ended, update.messages, update.state, update.records)
+            self._start(ended, update.messages, update.state, update.records, self._writer)
             return None
         task = asyncio.get_running_loop().create_task(self._call(update))
         task.add_done_callback(

@@ -144,7 +144,8 @@ class AgentSession:
         return self._diff.session_id
 
     def record(self, ledger: Ledger) -> SessionRecorder:
-        """What records the run of this ledger."""
+        """What records the run of this ledger; `SessionConflict` if the session went on without it."""
+        self._diff.check_writer()
         self._recorder = SessionRecorder(self._diff, ledger)
         return self._recorder
 
