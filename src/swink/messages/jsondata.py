@@ -34,6 +34,8 @@ _MOST_ITEMS = 100_000
 """Of an array of numbers; a larger one is no message."""
 _SIMPLE: tuple[Any, ...] = (str, int, bool, str | None, int | None)
 _TAG = re.compile(r"\$+number")
+_PARTS = re.compile("(?s).{1,10000}(?:(?<=[\ud800-\udbff])[\udc00-\udfff])?")
+"""Parts of a text that do not end between the halves of a pair."""
 
 
 def clean(text: str) -> str:
@@ -43,8 +45,13 @@ def clean(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        # In parts: this takes long, and other threads must have their turn.
+        return "".join([_without_halves(part) for part in _PARTS.findall(text)])
     return text
+
+
+def _without_halves(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def plain(value: Any) -> Any:

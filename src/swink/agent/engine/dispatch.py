@@ -27,7 +27,9 @@ from swink.messages.records import PendingApproval
 from swink.messages.redact import describe_error, describe_traceback
 from swink.stream import observer
 from swink.system.aio import call_later, resolve
+from swink.system.threads import in_thread
 from swink.tools import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
+from swink.tools.toolresult import LARGE, converted, is_large
 from swink.tools.workers import GRACE, Abandoned
 
 log = logging.getLogger("swink.tool")
@@ -256,15 +258,20 @@ class _Batch:
         try:
             try:
                 value = await tool.body(call.call.id, call.prepared, context)
-                result = as_result(value)
+                if type(value) is str and len(value) <= tool.max_result <= LARGE:
+                    result = as_result(value)
+                elif is_large(value):
+                    result = await in_thread(converted, value, tool.max_result)
+                else:
+                    result = cut_result(as_result(value), tool.max_result)
                 if type(value) is not str and isinstance(value, Transfer) and call.result is None:
                     self.transfer = value
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as error:
                 # A tool is foreign code: what it raises goes to the model, and must not end the run.
-                result = _result_of(error, call)
-            self._ledger.settle(call, cut_result(result, tool.max_result))
+                result = cut_result(_result_of(error, call), tool.max_result)
+            self._ledger.settle(call, result)
             if self._left and not self.steered:
                 await self._look_for_steering()
         except BaseException as error:
