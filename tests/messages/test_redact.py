@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swink.messages.redact import MARK, redact_text, redact_value
+from swink.messages import redact
+from swink.messages.redact import (
+    MARK,
+    MOST_TOLD,
+    describe_error,
+    describe_traceback,
+    redact_text,
+    redact_value,
+)
 from swink.stream import StreamOptions
 
 SECRETS = [
@@ -226,3 +234,39 @@ def test_a_key_is_one_also_without_digits_or_with_a_path_in_it(text: str):
 )
 def test_names_and_hashes_that_resemble_keys_stay(text: str):
     assert redact_text(text) == text
+
+
+def raised(text: str) -> Exception:
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        return error
+
+
+@pytest.mark.parametrize("describe", [describe_error, describe_traceback])
+def test_of_a_huge_error_only_the_beginning_is_looked_through(describe, monkeypatch: pytest.MonkeyPatch):
+    looked: list[int] = []
+    find = redact.secret_spans
+    monkeypatch.setattr(redact, "secret_spans", lambda text: (looked.append(len(text)), find(text))[1])
+    text = describe(raised("word " * 1_000_000))
+    assert sum(looked) < 2 * MOST_TOLD
+    assert len(text) < 2 * MOST_TOLD
+    assert "more characters]" in text
+    assert "ValueError: word" in text
+
+
+@pytest.mark.parametrize("before", range(MOST_TOLD - 120, MOST_TOLD, 9))
+def test_a_key_at_the_place_where_an_error_is_cut_is_not_told_in_part(before: int):
+    key = "sk-ant-api03-" + "Ab3dEf6hIj" * 9
+    text = describe_error(ValueError("x " * ((before - 12) // 2) + key + " y" * 500_000))
+    assert "Ab3dEf" not in text
+    assert MARK in text
+
+
+def test_a_chain_of_errors_with_a_huge_one_is_told_to_its_end():
+    error = raised("word " * 100_000)
+    error.__cause__ = raised("the cause " * 100_000)
+    error.__cause__.__cause__ = raised("the first")
+    text = describe_traceback(error)
+    for part in ("the first", "the cause", "ValueError: word", "direct cause"):
+        assert part in text

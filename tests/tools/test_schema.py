@@ -544,3 +544,54 @@ def test_the_three_docstring_styles_say_the_same(text):
 )
 def test_docstrings_of_other_shapes(text, head, described):
     assert parse_docstring(text) == (head, described)
+
+
+class Counted:
+    """A validator that counts the violations it was made to find."""
+
+    def __init__(self, validator):
+        self.validator, self.found = validator, 0
+
+    def __getattr__(self, name):
+        return getattr(self.validator, name)
+
+    def iter_errors(self, value):
+        errors = list(self.validator.iter_errors(value))
+        self.found += len(errors)
+        return iter(errors)
+
+
+MANY = 20_000
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "first"),
+    [
+        (list[int], ["x"] * MANY, "$[0]: "),
+        (dict[str, int], dict.fromkeys((f"k{n}" for n in range(MANY)), "x"), "$.k0: "),
+        (list[list[int]], [["x"] * MANY] * 3, "$[0][0]: "),
+        (list[int], [*range(MANY), "x"], f"$[{MANY}]: "),
+        ({"type": "array", "minItems": 5_000, "items": {"type": "integer"}}, ["x"] * MANY, "$[0]: "),
+        ({"type": "array", "maxItems": 5_000}, [1] * MANY, "$: "),
+        (
+            {"type": "object", "required": ["z"], "additionalProperties": {"type": "integer"}},
+            {**dict.fromkeys((f"k{n}" for n in range(MANY)), "x"), "z": 1},
+            "$.k0: ",
+        ),
+    ],
+)
+def test_of_very_many_violations_few_are_found(hint, value, first):
+    shape = Shape.of(hint)
+    shape.check()
+    shape._validator = counted = Counted(shape._validator)
+    problems = shape.violations(value)
+    assert counted.found <= 1_000
+    assert problems[0].startswith(first)
+    assert problems[-1].startswith("there may be more")
+    assert not any("required property" in problem or "less than" in problem for problem in problems)
+
+
+def test_many_violations_are_counted():
+    problems = Shape.of(list[int]).violations(["x"] * 150)
+    assert len(problems) == 101
+    assert problems[-1] == "and 50 more"

@@ -177,7 +177,9 @@ class Running:
         if (run := self.active) is not None:
             run.ledger.append(messages, by_policy=asking.get())
         else:
-            state.history = History([*state.history.snapshot(), *state.vetted(messages)])
+            # The history is sound by itself, so that only what is new has to be paired.
+            for message in History(state.vetted(messages)).items:
+                state.history.append(message)
 
     @property
     def pending_tool_calls(self) -> frozenset[str]:

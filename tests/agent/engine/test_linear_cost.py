@@ -8,7 +8,9 @@ import msgspec
 import pytest
 from tests.linecount import lines_of_async
 
-from swink import Agent, Tool, ToolCall, ToolError, ToolResultMessage, tool
+from swink import Agent, AssistantMessage, Tool, ToolCall, ToolError, ToolResultMessage, UserMessage, tool
+from swink.errors import BrokenHistory
+from swink.messages import as_messages
 from swink.stream import Done, Start, ToolCallDelta, ToolCallEnd, ToolCallStart
 from swink.testing import ScriptedModel, history_problems
 
@@ -120,6 +122,29 @@ async def test_thousands_of_wrong_arguments_are_told_with_the_first_of_them() ->
     result = await agent.run("go")
     told = result.messages[2]
     assert isinstance(told, ToolResultMessage)
-    assert told.text.count("is not of type") == 100
-    assert told.text.endswith("- and more of the same")
+    assert told.text.count("is not of type") == 25
+    assert told.text.endswith("- there may be more: only the first of its many values were looked at")
     assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize("messages", ["text", [UserMessage("a"), AssistantMessage("b", "test", "m")]])
+async def test_messages_appended_one_by_one_while_idle_are_looked_at_once(messages: Any) -> None:
+    async def add(number: int) -> None:
+        agent = Agent("test:model", stream_fn=ScriptedModel([]))
+        for _ in range(number):
+            agent.append_messages(messages)
+        assert len(agent.messages) == number * len(as_messages(messages))
+
+    assert not await grows_with_its_square(add, 100)
+
+
+async def test_what_is_appended_while_idle_leaves_earlier_snapshots_as_they_were() -> None:
+    agent = Agent("test:model", stream_fn=ScriptedModel(["one"]))
+    await agent.run("go")
+    before = agent.messages
+    agent.append_messages([AssistantMessage([ToolCall("c", "look", {})], "test", "m")])
+    assert [message.role for message in before] == ["user", "assistant"]
+    assert [message.role for message in agent.messages[2:]] == ["assistant", "tool_result"]
+    with pytest.raises(BrokenHistory):
+        agent.append_messages([ToolResultMessage("c", "look", "late")])
+    assert len(agent.messages) == 4

@@ -11,6 +11,10 @@ from swink.messages.jsondata import clean
 MARK = "[redacted]"
 LONG_KEY = 12
 """Characters of a key that can be told from an ordinary word; a made-up key of a local server may be one."""
+MOST_TOLD = 50_000
+"""Characters of an error, or of a part of a traceback, that are told."""
+_MARGIN = 10_000
+"""Characters of a secret that begins before the end of them."""
 _MOST_SENT = 100
 _sent: dict[str, None] = {}
 """The keys that this process has sent to a server: they are taken out of what is saved."""
@@ -27,7 +31,10 @@ def redact_text(text: str, *secrets: str | None) -> str:
     for secret in secrets:
         if secret and len(secret) >= 4:
             text = text.replace(secret, MARK)
-    spans = secret_spans(text)
+    return _marked(text, secret_spans(text))
+
+
+def _marked(text: str, spans: Sequence[tuple[int, int]]) -> str:
     if not spans:
         return text
     parts: list[str] = []
@@ -55,13 +62,33 @@ def secret_spans(text: str) -> list[tuple[int, int]]:
 
 
 def describe_error(error: BaseException) -> str:
-    """An exception's type and message, without secrets."""
-    return redact_text(f"{type(error).__name__}: {message_of(error)}")
+    """An exception's type and message, without secrets; of a message that is far too long, its beginning."""
+    return _redacted_start(f"{type(error).__name__}: {message_of(error)}")
 
 
 def describe_traceback(error: BaseException) -> str:
     """The traceback of an exception, without secrets, for a log."""
-    return redact_text(clean("".join(traceback.format_exception(error)).rstrip()))
+    return "".join([_redacted_start(clean(part)) for part in _in_parts(error)]).rstrip()
+
+
+def _in_parts(error: BaseException) -> list[str]:
+    """A traceback as one text; a part of it that is far too long, such as a message, is one by itself."""
+    parts = [""]
+    for part in traceback.format_exception(error):
+        if len(parts[-1]) + len(part) > MOST_TOLD:
+            parts.append("")
+        parts[-1] += part
+    return parts
+
+
+def _redacted_start(text: str) -> str:
+    """The text without secrets, or as much of it as can be looked through on an event loop."""
+    if len(text) <= MOST_TOLD:
+        return redact_text(text)
+    start = text[: MOST_TOLD + _MARGIN]
+    spans = [span for span in secret_spans(start) if span[0] < MOST_TOLD]
+    end = max(MOST_TOLD, spans[-1][1]) if spans else MOST_TOLD
+    return f"{_marked(start[:end], spans)} [… {len(text) - end} more characters]"
 
 
 def redact_value(value: Any) -> Any:

@@ -1,15 +1,20 @@
 """Shapes: a JSON Schema (2020-12) and the Python type it stands for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import islice
 from typing import Any, cast
 
 from swink.system.shorten import clip_middle
 from swink.tools.schema.conversion import describe_type
 from swink.tools.schema.msgspec_hooks import convert, validator_of
+from swink.tools.toolresult import is_large
 
 MOST_VIOLATIONS = 100
 """How many violations are listed: a model that gets thousands wrong learns no more from all of them."""
+
+
+_OF_THE_WHOLE = ("minItems", "minProperties", "contains", "minContains")
+"""Rules that a part of a value may break where the whole does not."""
 
 
 class Shape:
@@ -42,12 +47,28 @@ class Shape:
         self.check()
         if self._validator.is_valid(value):
             return []
-        errors = self._validator.iter_errors(value)
+        # All of them are found before the first is told, which takes seconds if there are many thousands.
+        part = _part(value, _words_of(self.schema)) if is_large(value) else value
+        is_part = part != value
+        errors: list[Any] = list(self._validator.iter_errors(part))
+        if is_part:
+            errors = [error for error in errors if error.schema_path[-1] not in _OF_THE_WHOLE]
+            errors = errors or self._first_error(value)
         problems = [
             f"{_format_path(error.instance_path)}: {_shorten(error.message)}"
-            for error in islice(errors, MOST_VIOLATIONS)
+            for error in errors[:MOST_VIOLATIONS]
         ]
-        return problems if next(errors, None) is None else [*problems, "and more of the same"]
+        more = len(errors) - len(problems)
+        if is_part:
+            problems.append("there may be more: only the first of its many values were looked at")
+        return [*problems, f"and {more} more"] if more else problems
+
+    def _first_error(self, value: Any) -> list[Any]:
+        try:
+            self._validator.validate(value)
+        except ValueError as error:
+            return [error]
+        return []
 
     def convert(self, value: Any) -> Any:
         """The value as the Python type, or as it is for a raw schema; raises `ValueError` if that fails."""
@@ -69,6 +90,28 @@ def copy_json(value: Any) -> Any:
     if isinstance(value, list):
         return [copy_json(item) for item in cast("list[Any]", value)]
     return value
+
+
+def _part(value: Any, words: Set[str], most: int = MOST_VIOLATIONS) -> Any:
+    """The first items of every list and object in a value, and those that a schema names."""
+    inner = max(2, most // 4)
+    if isinstance(value, list):
+        return [_part(item, words, inner) for item in cast("list[Any]", value)[:most]]
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value)
+        keys = dict.fromkeys([*islice(items, most), *(word for word in words if word in items)])
+        return {key: _part(items[key], words, inner) for key in keys}
+    return value
+
+
+def _words_of(schema: Any) -> set[str]:
+    """The keys and texts of a schema, with the names of all properties among them."""
+    if isinstance(schema, dict):
+        items = cast("dict[str, Any]", schema)
+        return set(items).union(*map(_words_of, items.values()))
+    if isinstance(schema, list):
+        return set[str]().union(*map(_words_of, cast("list[Any]", schema)))
+    return {schema} if isinstance(schema, str) else set()
 
 
 def _format_path(parts: Sequence[str | int]) -> str:
