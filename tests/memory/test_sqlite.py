@@ -204,6 +204,26 @@ def test_a_file_that_is_removed_meanwhile_is_not_written_to(store: SqliteStore, 
         session.append([UserMessage("into nothing")])
 
 
+def test_a_file_that_is_renamed_meanwhile_is_an_error_until_it_is_back(store: SqliteStore, tmp_path: Path):
+    session = store.sync.create()
+    (file,) = (tmp_path / "private").glob("*.db")
+    file.rename(moved := file.with_name("moved"))
+    for call in (store.sync.create, store.sync.list, lambda: session.append([UserMessage("a")])):
+        with pytest.raises(SessionError, match=r"is gone: it was renamed or removed.*Put it back"):
+            call()
+    assert not file.exists()
+    moved.rename(file)
+    session.append([UserMessage("b")])
+    assert said(store, session.id) == ["b"]
+
+
+def test_a_store_that_was_closed_begins_anew(store: SqliteStore, tmp_path: Path):
+    store.sync.create()
+    store.sync.close()
+    shutil.rmtree(tmp_path / "private")
+    assert store.sync.list() == []
+
+
 def test_threads_append_to_their_sessions_at_the_same_time(store: SqliteStore):
     sessions = [store.sync.create() for _ in range(8)]
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import strategies
 
+from swink.errors import InvalidInput
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -38,6 +39,7 @@ from swink.messages import (
 )
 from swink.messages import message as module
 from swink.messages.codec import decode_messages, encode_messages, messages_from_builtins, to_builtins
+from swink.messages.records import decode_record
 
 EVERY = [
     UserMessage("hi"),
@@ -123,8 +125,16 @@ def test_missing_optional_fields_take_their_defaults():
     ],
 )
 def test_what_is_unknown_is_named(data, name):
-    with pytest.raises(msgspec.ValidationError, match=name):
+    with pytest.raises(InvalidInput, match=name):
         decode_messages(data)
+    with pytest.raises(InvalidInput, match=name):
+        messages_from_builtins(json.loads(data))
+
+
+@pytest.mark.parametrize("line", ['{"type":"label"}', "{", "[1]", "{}", b"\xff"])
+def test_a_record_that_is_none_is_an_error_of_ours(line):
+    with pytest.raises(InvalidInput, match="a record cannot be read"):
+        decode_record(line)
 
 
 # Custom messages
@@ -161,7 +171,7 @@ def test_custom_messages_may_be_typed_dicts():
     register_custom("place", Place)
     message = CustomMessage("place", Place(city="Oslo"))
     assert decode_messages(encode_messages([message])) == [message]
-    with pytest.raises(msgspec.ValidationError, match="city"):
+    with pytest.raises(InvalidInput, match="city"):
         decode_messages('[{"role":"custom","kind":"place","data":{}}]')
 
 
@@ -173,7 +183,7 @@ def test_custom_messages_without_a_registration_keep_plain_data():
 
 def test_custom_data_that_does_not_fit_its_type_is_refused_by_name():
     register_custom("mine", Note)
-    with pytest.raises(msgspec.ValidationError, match="text"):
+    with pytest.raises(InvalidInput, match="text"):
         decode_messages('[{"role":"custom","kind":"mine","data":{}}]')
 
 

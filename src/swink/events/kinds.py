@@ -38,7 +38,7 @@ from swink.messages import (
     TurnEndReason,
     Usage,
 )
-from swink.messages.jsondata import decode_with, encode
+from swink.messages.jsondata import encode, read
 from swink.stream import BlockAdded as BlockAdded
 from swink.stream import TextDelta as TextDelta
 from swink.stream import ThinkingDelta as ThinkingDelta
@@ -240,8 +240,8 @@ def encode_agent_event(event: AgentEvent) -> bytes:
 
 
 def decode_agent_event(data: bytes | str) -> AgentEvent:
-    """An event from JSON; an unknown type is an error that names it."""
-    return decode_with(_decoder, data)
+    """An event from JSON; an unknown type is an `InvalidInput` that names it."""
+    return read(_decoder, data, "an event")
 
 
 def final_text(messages: Sequence[Message]) -> str:

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from types import NoneType
 from typing import Any
 
 from swink.agent.session.sessiondiff import Writer
+from swink.errors import InvalidInput
 from swink.memory.backend import Backend, Stored
 from swink.memory.heldkeys import keys_named, without_keys
 from swink.memory.meta import SessionMeta
@@ -13,7 +15,15 @@ from swink.messages import AssistantMessage, CustomMessage, Message, ModelSpec, 
 from swink.messages.checks import check_list, check_type
 from swink.messages.codec import encode_state
 from swink.messages.jsondata import decode
-from swink.messages.records import Compaction, Conversation, PendingApproval, Record, StateChange, saved
+from swink.messages.records import (
+    Compaction,
+    Conversation,
+    Label,
+    PendingApproval,
+    Record,
+    StateChange,
+    saved,
+)
 from swink.system.aio import call_to_end
 from swink.system.threads import Serial
 
@@ -53,6 +63,20 @@ class _Session:
     def pending(self) -> tuple[PendingApproval, ...]:
         """The calls that wait for approval; `agent.run(approvals={call_id: …})` answers them."""
         return self.conversation.pending
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The places that were given a name; `store.fork(id, at=label.at)` goes on from one."""
+        return tuple(self.conversation.labels)
+
+    def _labelled(self, text: str, at: int | None) -> Label:
+        check_type("label", text, str)
+        check_type("at", at, (int, NoneType))
+        if not text.strip():
+            raise InvalidInput("a label is some text that names the place")
+        if at is not None and not 0 <= at <= self.meta.messages:
+            raise InvalidInput(f"at={at}: the session has {self.meta.messages} messages")
+        return Label(text, self.meta.messages if at is None else at)
 
     async def stored(self) -> None:
         """Wait until every append has ended, also one that was cancelled."""
@@ -133,6 +157,10 @@ class Session(_Session):
         # Cancelled, it waits for the disk all the same, so that `meta` is right for the caller.
         await call_to_end(self._serial, self._append, _checked(messages), state, records)
 
+    async def label(self, text: str, at: int | None = None) -> None:
+        """Give a name to the place after the first `at` messages, or to the end."""
+        await self.append([], records=[self._labelled(text, at)])
+
     async def aclose(self) -> None:
         """Wait until what was appended is stored."""
         await self.stored()
@@ -158,6 +186,10 @@ class SyncSession(_Session):
     ) -> None:
         """Add messages, the state and records in one durable transaction."""
         self._append(_checked(messages), state, records)
+
+    def label(self, text: str, at: int | None = None) -> None:
+        """Give a name to the place after the first `at` messages, or to the end."""
+        self.append([], records=[self._labelled(text, at)])
 
     def close(self) -> None:
         """Nothing is held open between appends."""

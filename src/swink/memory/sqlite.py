@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from swink.errors import InvalidInput, SessionBusy, SessionError, SessionUnreadable
+from swink.errors import InvalidInput, SessionBusy, SessionError, SessionNotFound, SessionUnreadable
 from swink.memory.backend import SearchQuery
 from swink.memory.meta import VERSION
 from swink.memory.searching import Phrase
@@ -111,9 +111,13 @@ class SqliteFile:
 
     def close(self) -> None:
         with self._lock:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                connection.close()
+            self._disconnect()
+            self._file = None
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:
@@ -134,14 +138,20 @@ class SqliteFile:
                     self._is_durable = durable
                 return _in_transaction(connection, begin, work)
             except (sqlite3.Error, OSError) as error:
-                self.close()  # the next call finds out how things stand
+                self._disconnect()  # the next call finds out how things stand
                 raise self._explained(error) from error
 
     def _connected(self) -> sqlite3.Connection:
-        """The connection; a new one if the file was removed or replaced: what is written there is lost."""
-        if self._connection is not None and self._file == _identity(self.path):
+        """The connection; a new one if the file was replaced: what is written to the old one is lost."""
+        there = _identity(self.path)
+        if self._connection is not None and self._file == there:
             return self._connection
-        self.close()
+        self._disconnect()
+        if self._file is not None and there is None:
+            raise SessionNotFound(
+                f"{self.path} is gone: it was renamed or removed while it was in use; nothing was saved."
+                " Put it back, or close this store and open one for the file's new path"
+            )
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -15,7 +15,7 @@ from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
 from swink.messages import AssistantMessage, CustomMessage, ToolResultMessage
 from swink.messages.checks import check_type, check_word
-from swink.messages.records import CustomSaved, FilesChanged, MessageSaved, Record, type_of
+from swink.messages.records import CustomSaved, FilesChanged, Label, MessageSaved, Record, type_of
 from swink.system.threads import in_thread, off_loop
 
 _JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval"})
@@ -244,4 +244,9 @@ def _first(records: Sequence[Record], at: int | None) -> tuple[Sequence[Record],
         is_open = isinstance(record, FilesChanged) and record.after is None
         if type_of(record) not in _JOURNAL and not is_open:
             kept.append(record)
+    kept += [
+        record
+        for record in records
+        if isinstance(record, Label) and record.at <= count and record not in kept
+    ]
     return kept, count

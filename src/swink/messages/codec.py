@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from swink.messages.jsondata import as_key, decode, decode_with, encode, from_data, refuse
+from swink.messages.jsondata import UNREADABLE, as_key, decode, encode, from_data, read, refuse, unreadable
 from swink.messages.jsondata import plain as plain
 from swink.messages.message import Message
 
@@ -19,8 +19,8 @@ def encode_messages(messages: Iterable[Message]) -> bytes:
 
 
 def decode_messages(data: bytes | str) -> list[Message]:
-    """Messages from JSON; unknown fields are ignored, an unknown role is an error that names it."""
-    return decode_with(_messages_decoder, data)
+    """Messages from JSON; unknown fields are ignored, an unknown role is an `InvalidInput` that names it."""
+    return read(_messages_decoder, data, "a list of messages")
 
 
 def to_builtins(value: Any) -> Any:
@@ -29,8 +29,11 @@ def to_builtins(value: Any) -> Any:
 
 
 def messages_from_builtins(data: Any) -> list[Message]:
-    """The inverse of `to_builtins` for a list of messages."""
-    return msgspec.convert(from_data(data), list[Message])
+    """The inverse of `to_builtins` for a list of messages, with the errors of `decode_messages`."""
+    try:
+        return msgspec.convert(from_data(data), list[Message])
+    except UNREADABLE as error:
+        raise unreadable("a list of messages", error) from error
 
 
 def encode_state(state: Mapping[str, Any]) -> Mapping[str, bytes]:

@@ -32,6 +32,7 @@ Note = Callable[[str], str]
 
 _MOST_ITEMS = 100_000
 """Of an array of numbers; a larger one is no message."""
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 _SIMPLE: tuple[Any, ...] = (str, int, bool, str | None, int | None)
 _TAG = re.compile(r"\$+number")
 _PARTS = re.compile("(?s).{1,10000}(?:(?<=[\ud800-\udbff])[\udc00-\udfff])?")
@@ -123,6 +124,19 @@ def decode_with(decoder: "msgspec.json.Decoder[Any]", data: bytes | str) -> Any:
     return (
         msgspec.convert(from_data(msgspec.json.decode(data)), decoder.type) if found else decoder.decode(data)
     )
+
+
+def read(decoder: "msgspec.json.Decoder[Any]", data: bytes | str, what: str) -> Any:
+    """`decode_with` for what others wrote: what is unknown or damaged is an `InvalidInput` that names it."""
+    try:
+        return decode_with(decoder, data)
+    except UNREADABLE as error:
+        raise unreadable(what, error) from error
+
+
+def unreadable(what: str, error: Exception) -> InvalidInput:
+    """The error for data that is not what it should be."""
+    return InvalidInput(f"{what} cannot be read: {error}; was it changed, or written by a newer release?")
 
 
 def as_data(value: Any, note: Note = str) -> Any:
@@ -262,6 +276,8 @@ def _nested(value: Any, note: Note, path: tuple[int, ...]) -> Any:
         case Mapping():
             data = _object(cast("Mapping[Any, Any]", value).items(), note, path)
             return {f"${next(iter(data))}": next(iter(data.values()))} if _is_tagged(data) else data
+        case bytes() | bytearray() | memoryview():
+            return msgspec.to_builtins(value)  # base64 text, as in what msgspec writes by itself
         case list() | tuple() | set() | frozenset():
             return [_data(item, note, path) for item in cast("Iterable[Any]", value)]
         case _:

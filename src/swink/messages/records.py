@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal, cast
 import msgspec
 from msgspec import Struct, field
 
+from swink.errors import InvalidInput
 from swink.messages.blocks import Text
-from swink.messages.jsondata import decode_with, encode, encode_lines
+from swink.messages.jsondata import encode, encode_lines, read
 from swink.messages.message import (
     AssistantMessage,
     CustomMessage,
@@ -217,10 +218,12 @@ def _nulls(record: Record) -> int:
 
 
 def decode_record(line: bytes | str) -> Record:
-    """The record in a line; raises `msgspec.DecodeError` if there is none in it."""
+    """The record in a line; raises `InvalidInput` if there is none in it."""
     try:
-        return decode_with(_decoder, line)
-    except msgspec.ValidationError:
+        return read(_decoder, line, "a record")
+    except InvalidInput as error:
+        if not isinstance(error.__cause__, msgspec.ValidationError):
+            raise
         data = msgspec.json.decode(line)
         kind = cast("dict[str, Any]", data).get("type") if isinstance(data, dict) else None
         if not isinstance(kind, str) or kind in _TYPES:

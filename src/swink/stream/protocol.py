@@ -18,6 +18,7 @@ from msgspec.structs import force_setattr
 from swink.errors import ErrorKind, InvalidInput, ModelError
 from swink.messages import Citation, Cost, Extension, LlmMessage, Media, ModelSpec, StopReason, Usage
 from swink.messages.checks import check_hook, check_positive, check_type, check_word, is_number
+from swink.messages.jsondata import read
 from swink.messages.providertools import HostedTool
 from swink.messages.redact import MARK, redact_value
 from swink.stream.urls import checked_headers
@@ -333,8 +334,8 @@ def encode_event(event: AssistantMessageEvent) -> bytes:
 
 
 def decode_event(data: bytes | str) -> AssistantMessageEvent:
-    """A stream event from JSON; an unknown type is an error that names it."""
-    return _decoder.decode(data)
+    """A stream event from JSON; an unknown type is an `InvalidInput` that names it."""
+    return read(_decoder, data, "a stream event")
 
 
 _decoder: msgspec.json.Decoder[AssistantMessageEvent] = msgspec.json.Decoder(AssistantMessageEvent)

@@ -230,3 +230,22 @@ async def test_a_time_limit_of_a_stream_function_is_told_as_its_own():
     with pytest.raises(NetworkError) as raised:
         result.raise_for_error()
     assert isinstance(raised.value.__cause__, TimeoutError)
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_tool_that_raises_what_closes_coroutines_gives_an_error_result(later: bool):
+    @tool
+    async def leave() -> str:
+        """Leave."""
+        if later:
+            await asyncio.sleep(0)
+        raise GeneratorExit("left")
+
+    agent, seen = make(
+        [[ToolCall("1", "leave", {}), ToolCall("2", "echo", {"text": "x"})], "done"], tools=[leave, echo]
+    )
+    result = await agent.run("go")
+    assert result.text == "done"
+    left, said = agent.messages[2:4]
+    assert (left.text, said.text) == ("error: GeneratorExit: left", "x")
+    assert nesting_problems(seen.events) == []

@@ -266,9 +266,11 @@ class _Batch:
                     result = cut_result(as_result(value), tool.max_result)
                 if type(value) is not str and isinstance(value, Transfer) and call.result is None:
                     self.transfer = value
-            except (KeyboardInterrupt, GeneratorExit):
+            except KeyboardInterrupt:
                 raise
             except BaseException as error:
+                if isinstance(error, GeneratorExit) and self._is_closing(call):
+                    raise
                 # A tool is foreign code: what it raises goes to the model, and must not end the run.
                 result = cut_result(_result_of(error, call), tool.max_result)
             self._ledger.settle(call, result)
@@ -278,6 +280,14 @@ class _Batch:
             # Only a steering provider or a subscriber raises here, and the batch must not hang.
             if not self._done.done() and not self._loop.is_closed():
                 self._done.set_exception(error)
+
+    def _is_closing(self, call: Call) -> bool:
+        """Whether the event loop is gone and the call's coroutine is closed, not run."""
+        try:
+            current = asyncio.current_task()
+        except RuntimeError:  # no event loop runs
+            return True
+        return call.task is not None and call.task is not current
 
     async def _look_for_steering(self) -> None:
         """Cancel the other calls if steering waits; the batch is not over while a provider is being asked."""

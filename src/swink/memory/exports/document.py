@@ -54,5 +54,5 @@ def read_export(text: str | bytes) -> Stored:
     try:
         document = msgspec.json.decode(text, type=_Document)
         return Stored(document.session, tuple(decode_record(bytes(raw)) for raw in document.records))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, InvalidInput) as error:
         raise InvalidInput(f"this exported session is damaged: {error}") from None
