@@ -279,7 +279,7 @@ def test_run_sync_refuses_the_same(options: dict[str, Any], words: str):
         (lambda: made().steer(5), "a str, a message"),
         (lambda: made().follow_up(None), "a str, a message"),
         (lambda: made().append_messages(5), "a str, a message"),
-        (lambda: made().copy(modle="x:y"), r"copy\(\) takes the keywords of Agent\(\.\.\.\); 'modle'"),
+        (lambda: made().copy(modle="x:y"), "no keyword 'modle'; write model="),
         (lambda: AgentContext(5), "str or a function"),
         (lambda: AgentLoopConfig(model=5, stream_fn=no_reply), 'write "provider:model"'),
         (lambda: AgentLoopConfig(model=ModelSpec("a", "b"), stream_fn=5), "stream_fn is a function"),

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from typing_extensions import TypeForm, TypeVar
 
-from swink.agent.agentoptions import AgentOptions, DepsT, OutputT
+from swink.agent.agentoptions import KEYWORDS, AgentOptions, DepsT, OutputT, check_keywords
 from swink.agent.checkpoint import SavedAgent
 from swink.agent.config import (
     AgentContext,
@@ -28,13 +28,13 @@ from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.agent.running import Paused, Running
 from swink.agent.state import AgentState, model_of, prompt_of, saved_in
 from swink.agent.typedagent import TypedAgent
-from swink.errors import InvalidInput
 from swink.events import AgentEvent, CompactionReport
 from swink.messages import AssistantMessage, Input, LlmMessage, Message, ModelSpec, ThinkingLevel, as_messages
 from swink.messages.checks import check_list
 from swink.messages.history import History, Snapshot
 from swink.messages.providertools import HostedTool
 from swink.messages.records import PendingApproval, pending_of
+from swink.models.catalog import check_name
 from swink.stream import StreamFn, StreamOptions
 from swink.tools import Tool, ToolSource, as_offers
 
@@ -130,9 +130,10 @@ class Agent(TypedAgent[DepsT, OutputT]):
         hosted: Sequence[HostedTool] = (),
         session: PlainSession | None = None,
         state: dict[str, Any] | None = None,
+        **unknown: Any,
     ) -> None:
-        saved = saved_in(session)
-        self._queues = Queues(steering_mode, follow_up_mode)
+        check_keywords(unknown)
+        self._queues, saved = Queues(steering_mode, follow_up_mode), saved_in(session)
         context = AgentContext(prompt_of(system_prompt, saved), (), as_offers(tools))
         self._config = AgentLoopConfig(
             model=model_of(model, saved, thinking_level),
@@ -159,8 +160,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
             output=output,
         )
         self._state = AgentState(self._config, context, self._queues, messages, session)
-        self._running = Running(self._state)
-        self._subscribers = Subscribers()
+        self._running, self._subscribers = Running(self._state), Subscribers()
 
     def steer(self, message: Input) -> None:
         """Say something while the agent works: running tools are cut short, and the next turn gets it."""
@@ -272,10 +272,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
         History, queues, state and a turn that was left open are copied, a session is not; `reset` goes back
         to the same beginning.
         """
-        keywords = {"model", *(Agent.__init__.__kwdefaults__ or ())}
-        if unknown := changes.keys() - keywords:
-            raise InvalidInput(f"copy() takes the keywords of Agent(...); {unknown.pop()!r} is none of them")
-        made: Any = Agent(**{**self._state.options(keywords, self.messages), **changes})
+        made: Any = Agent(**{**self._state.options(KEYWORDS, self.messages), **changes})
         made._state.take_after(self._state, self._running.taken, set(changes))
         return made
 
@@ -315,7 +312,8 @@ class Agent(TypedAgent[DepsT, OutputT]):
     @model.setter
     def model(self, model: Model) -> None:
         # One assignment: a turn that begins meanwhile, in another thread, has the old model or the new one.
-        self._config.model, _ = self._config.route_to(model)
+        self._config.model, stream_fn = self._config.route_to(model)
+        check_name(self._config.model, stream_fn)
 
     @property
     def thinking_level(self) -> ThinkingLevel:

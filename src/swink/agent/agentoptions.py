@@ -24,7 +24,7 @@ from swink.agent.config import (
 from swink.agent.context.compaction import Transform
 from swink.agent.policy import Answer, Approve, Policy
 from swink.agent.retry import RetryStrategy
-from swink.errors import MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.messages import LlmMessage, Message, ThinkingLevel
 from swink.messages.providertools import HostedTool
 from swink.stream import StreamFn, StreamOptions, ToolSpec
@@ -109,6 +109,39 @@ class AgentOptions(TypedDict, Generic[D], total=False):
     hosted: Sequence[HostedTool]
     session: PlainSession | None
     state: dict[str, Any] | None
+
+
+KEYWORDS = ("model", *AgentOptions.__annotations__, "deps", "deps_type", "output")
+"""The keywords of `Agent(…)`."""
+_OTHER_WORDS = {
+    **dict.fromkeys(("instruction", "instructions", "prompt", "system", "system_message"), "system_prompt="),
+    **dict.fromkeys(("llm", "model_id", "model_name"), "model="),
+    **dict.fromkeys(("function", "functions", "tool", "toolset", "toolsets"), "tools="),
+    **dict.fromkeys(("output_type", "response_format", "response_model", "result_type", "schema"), "output="),
+    **dict.fromkeys(("chat_history", "history", "message_history"), "messages="),
+    **dict.fromkeys(("memory", "session_id", "store"), "session=await store.create()"),
+    **dict.fromkeys(("context", "dependencies"), "deps="),
+    **dict.fromkeys(("effort", "reasoning", "reasoning_effort", "thinking"), "thinking_level="),
+    **dict.fromkeys(("callbacks", "guardrails", "hooks", "middleware"), "policies="),
+    **dict.fromkeys(("max_iterations", "max_steps", "max_turns"), "policies=[MaxTurns(…)]"),
+    **dict.fromkeys(("budget", "max_cost"), "policies=[Budget(…)]"),
+    **dict.fromkeys(("max_retries", "retries"), "retry=ExponentialBackoff(max_attempts=…)"),
+    **dict.fromkeys(("base_url", "client", "provider"), "stream_fn=, e.g. OpenAIStreamFn(base_url=…)"),
+    **dict.fromkeys(("mcp", "mcp_servers"), "tools=servers.tools of an McpServers"),
+    **{name: f"options=StreamOptions({name}=…)" for name in StreamOptions.__struct_fields__},
+}
+"""What other libraries call a keyword, and what it is here."""
+
+
+def check_keywords(unknown: Mapping[str, Any]) -> None:
+    """Refuse what is no keyword of an agent, with the one that is meant."""
+    for name in unknown:
+        if (near := _OTHER_WORDS.get(name)) is None:
+            from difflib import get_close_matches  # only this message needs it
+
+            near = next((f"{found}=" for found in get_close_matches(name, KEYWORDS, 1)), None)
+        hint = f"write {near}" if near else f"it has {', '.join(KEYWORDS)}"
+        raise InvalidInput(f"an agent has no keyword {name!r}; {hint}")
 
 
 class RunOptions(TypedDict, Generic[T, D], total=False):

@@ -236,6 +236,8 @@ class AgentLoopConfig(Struct, kw_only=True):
                 raise InvalidInput(f"{function.__name__} is a class; write {function.__name__}(...)")
         for model, stream_fn in fallbacks:
             check_hook(f"the stream function of {model}", stream_fn)
+        for model, stream_fn in (route, *fallbacks):
+            catalog.check_name(model, stream_fn)
         if self.key_owner is None:
             force_setattr(self, "key_owner", KeyOwner.of(*route))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from swink.agent.agentoptions import KEYWORDS
 from swink.agent.config import check_policies
 from swink.agent.policy import Answer, Approved, Policy, Rejected
 from swink.agent.structured import StructuredOutput, check_capable, check_retries
@@ -24,6 +25,8 @@ from swink.messages.history import violations
 from swink.messages.records import PendingApproval
 from swink.tools import Tool
 
+_OPTIONS = "output, validate, max_output_retries, deadline, deps, policies and approvals"
+
 
 class RunRequest(Struct, frozen=True):
     """What one run is asked to do, besides its prompts."""
@@ -40,6 +43,7 @@ def run_request(
     model: ModelSpec,
     tools: Sequence[Any],
     known: Sequence[Policy],
+    /,
     *,
     output: Any = None,
     validate: Any = None,
@@ -51,11 +55,9 @@ def run_request(
     **unknown: Any,
 ) -> RunRequest:
     """The options of a run as an order; `known` are the policies that the agent has anyway."""
-    if unknown:
-        raise InvalidInput(
-            f"a run has no option {next(iter(unknown))!r}; it has output, validate, max_output_retries, "
-            "deadline, deps, policies and approvals"
-        )
+    for name in unknown:
+        hint = f"give it to the agent: Agent({name}=…)" if name in KEYWORDS else f"it has {_OPTIONS}"
+        raise InvalidInput(f"a run has no option {name!r}; {hint}")
     if deadline is not None:
         check_seconds("deadline", deadline)
     check_retries(max_output_retries)

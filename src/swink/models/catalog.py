@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,8 +14,11 @@ from swink.errors import InvalidInput, UnknownModel
 from swink.messages import Cost, ModelSpec, Price, Usage
 from swink.messages.modelspec import HOSTED_USES
 from swink.models.data import copies
-from swink.models.data.listing import ModelEntry
+from swink.models.data.listing import ModelEntry, spellings
 from swink.stream import StreamFn
+from swink.stream.urls import origin_of
+
+log = logging.getLogger("swink.catalog")
 
 PROVIDERS: Mapping[str, str] = {
     "anthropic": "swink.providers.anthropic:AnthropicStreamFn",
@@ -57,9 +61,9 @@ def parse_model(model: str | ModelSpec) -> ModelSpec:
         return model
     provider, separator, model_id = model.partition(":") if isinstance(model, str) else ("", "", "")
     if not separator or not provider or not model_id:
-        raise UnknownModel(
-            f'{model!r} is not a model; write "provider:model", e.g. "anthropic:claude-sonnet-4-6"'
-        )
+        example = _meant(model) if isinstance(model, str) else None
+        hint = f"did you mean {example!r}?" if example else 'e.g. "anthropic:claude-sonnet-4-6"'
+        raise UnknownModel(f'{model!r} is not a model; write "provider:model", {hint}')
     return with_limits(ModelSpec(provider, model_id))
 
 
@@ -74,6 +78,15 @@ def with_limits(spec: ModelSpec) -> ModelSpec:
         max_output=spec.max_output or entry.max_output,
         capabilities=spec.capabilities or entry.capabilities,
     )
+
+
+def check_name(spec: ModelSpec, stream_fn: StreamFn) -> None:
+    """Warn, once per name, of a model that is not listed while one of nearly the same name is.
+
+    Not if it is asked at an address other than the provider's own, which may have any models.
+    """
+    if _entry(spec.provider, spec.model_id) is None and spec.provider not in _registered:
+        _warn_unlisted(spec.provider, spec.model_id, origin_of(getattr(stream_fn, "base_url", None)))
 
 
 def price_of(spec: ModelSpec, at: datetime | None = None, *, service_tier: str | None = None) -> Price | None:
@@ -175,6 +188,7 @@ def forget() -> None:
     """Read the list anew when it is next needed, as after an update."""
     copies.current.cache_clear()
     _entry.cache_clear()
+    _warn_unlisted.cache_clear()
 
 
 def service_tiers(spec: ModelSpec) -> list[str]:
@@ -214,10 +228,32 @@ def _entry(provider: str, model_id: str) -> ModelEntry | None:
     return copies.current().find(provider, model_id)
 
 
+@lru_cache(1024)
+def _warn_unlisted(provider: str, model_id: str, origin: str | None) -> None:
+    from swink.models.keys.accounts import ACCOUNTS  # only this message needs them
+    from swink.models.nearnames import nearest_model
+
+    account = ACCOUNTS.get(provider)
+    if account is None or origin is None or origin != origin_of(account.base_url):
+        return
+    name = [*spellings(model_id)][-1]
+    if near := nearest_model(name, [spec.model_id for spec in models(provider)]):
+        said, meant = f"{provider}:{model_id}", f"{provider}:{near}"
+        log.warning("%r is not in the list of models; did you mean %r?", said, meant)
+
+
+def _meant(text: str) -> str | None:
+    """The model that was named without its provider, or with another sign than the colon."""
+    provider, _, model_id = text.partition("/")
+    if model_id and has_provider(provider):
+        return f"{provider}:{model_id}"
+    return next((str(spec) for spec in models() if spec.model_id == text), None)
+
+
 def _describe_unknown(provider: str) -> str:
-    import difflib  # only this message needs it
+    from swink.models.nearnames import nearest_provider  # only messages need it
 
     names = sorted({*PROVIDERS, *_registered, *(point.name for point in _entry_points())})
-    near = difflib.get_close_matches(provider, names, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    near = nearest_provider(provider, names)
+    hint = f"did you mean {near!r}? " if near else ""
     return f"unknown provider {provider!r}; {hint}known: {', '.join(names)}; or pass stream_fn="
