@@ -3,11 +3,12 @@
 import copy
 import pickle
 import re
+import traceback
 from typing import get_args
 
 import pytest
 
-from swink import errors
+from swink import Agent, ExponentialBackoff, PromptContext, errors
 from swink.errors import (
     AgentError,
     AlreadyRunning,
@@ -33,6 +34,7 @@ from swink.errors import (
     error_for,
     is_overflow,
 )
+from swink.testing import ScriptedModel
 
 MODEL_ERRORS = [
     ContextWindowOverflow,
@@ -280,3 +282,24 @@ def test_model_error_is_caught_as_agent_error():
 
 def test_every_error_of_ours_is_an_agent_error():
     assert issubclass(MisuseError, AgentError)
+
+
+def test_frames_that_lead_through_code_of_others_are_kept():
+    def write(context: PromptContext) -> str:
+        return Agent("nope").system_prompt  # pyright: ignore[reportReturnType]
+
+    agent = Agent("test:m", stream_fn=ScriptedModel(["Hi."]), system_prompt=write)
+    with pytest.raises(UnknownModel) as raised:
+        agent.run_sync("x")
+    assert 'return Agent("nope")' in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_cause_is_kept_with_its_own_frames():
+    def fail() -> ModelError:
+        raise RuntimeError("broken gateway")
+
+    agent = Agent("test:m", stream_fn=ScriptedModel([lambda context: fail()]), retry=ExponentialBackoff(max_attempts=1))  # fmt: skip
+    with pytest.raises(StreamError) as raised:
+        agent.run_sync("x").raise_for_error()
+    assert 'raise RuntimeError("broken gateway")' in "".join(traceback.format_exception(raised.value))
+    assert isinstance(raised.value.__cause__, RuntimeError)

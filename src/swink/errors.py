@@ -34,7 +34,12 @@ AgentError
 """
 
 import re
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, Literal, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ErrorKind = Literal[
     "context_window_exceeded",
@@ -368,6 +373,41 @@ def message_of(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "(it cannot say)"
+
+
+def plainly(function: Callable[P, T]) -> Callable[P, T]:
+    """Let an error that swink raises on purpose be reported at the line that called the function."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except AgentError as error:
+            forget_frames(error)
+            raise
+
+    return called
+
+
+def forget_frames(error: AgentError) -> None:
+    """Forget through which functions of ours an error came: its sentence says what to do.
+
+    Frames stay if they lead through anybody else's code, and so do causes; where a connection failed, the
+    causes keep their texts alone.
+    """
+    frame = error.__traceback__
+    while frame is not None and _is_ours(frame.tb_frame.f_globals.get("__name__", "")):
+        frame = frame.tb_next
+    if frame is None:
+        error.__traceback__ = None
+    cause = error.__cause__
+    while isinstance(cause, OSError):
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("swink", "asyncio", "contextlib")
 
 
 def error_for(

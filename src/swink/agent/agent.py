@@ -28,6 +28,7 @@ from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.agent.running import Paused, Running
 from swink.agent.state import AgentState, model_of, prompt_of, saved_in
 from swink.agent.typedagent import TypedAgent
+from swink.errors import plainly
 from swink.events import AgentEvent, CompactionReport
 from swink.messages import AssistantMessage, Input, LlmMessage, Message, ModelSpec, ThinkingLevel, as_messages
 from swink.messages.checks import check_list
@@ -101,6 +102,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
         output: Schema,
         **options: Unpack[AgentOptions[D]],
     ) -> None: ...
+    @plainly
     def __init__(
         self,
         model: Model | None = None,

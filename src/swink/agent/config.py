@@ -19,6 +19,7 @@ from swink.errors import (
     RunStopped,
     StructuredOutputFailed,
     error_for,
+    plainly,
 )
 from swink.events import final_text
 from swink.messages import (
@@ -40,6 +41,7 @@ from swink.models import catalog
 from swink.stream import StreamFn, StreamOptions, asked_through
 from swink.stream.urls import origin_of
 from swink.tools import DepsT, Tool, ToolSource
+from swink.tools.schema import check_is_type
 
 T = TypeVar("T", default=Any)
 Model = str | ModelSpec
@@ -212,6 +214,8 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_policies(self.policies)
         if self.name is not None:
             check_type("name", self.name, str)
+        if self.output is not None:
+            check_is_type("output", self.output)
         if self.tool_timeout is not None:
             check_positive("tool_timeout", self.tool_timeout)
         if self.hosted != ():
@@ -352,6 +356,7 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
         return final_text(self.messages)
 
     @property
+    @plainly
     def output(self) -> T:
         """The value of the type asked for; if there is none, this raises the run's error."""
         if self.value is UNSET:
@@ -361,6 +366,7 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
             )
         return cast(T, self.value)
 
+    @plainly
     def raise_for_error(self) -> "AgentResult[T]":
         """The result itself, unless the run failed, was aborted, or stopped before its answer."""
         if self.stopped and (self.value is UNSET or not is_answered(self.messages)):

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from swink.agent.config import AgentResult
 from swink.agent.engine.run import Run
 from swink.agent.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
-from swink.errors import InvalidInput, StructuredOutputFailed
+from swink.errors import InvalidInput, InvalidTool, StructuredOutputFailed
 from swink.messages import AssistantMessage, ModelSpec, Text
 from swink.messages.redact import describe_error
 from swink.stream import Assembly, parse_arguments
 from swink.tools import FINAL_OUTPUT, Tool, ToolContext, ToolError, call_off_loop
-from swink.tools.schema import Shape, partial_json, partial_value
+from swink.tools.schema import Shape, check_is_type, partial_json, partial_value
 
 NAME = FINAL_OUTPUT
 _NUDGE = f"Give your answer by calling the tool {NAME!r}, or as JSON alone where there is no such tool."
@@ -43,8 +43,12 @@ class StructuredOutput(Policy):
             raise InvalidInput(f"validate is {validate!r}; pass a function of the output")
         self._hint = hint
         self._validate = validate
-        shape = Shape.of(hint)
-        shape.check()
+        check_is_type("output", hint)
+        try:
+            shape = Shape.of(hint)
+            shape.check()
+        except InvalidTool as error:
+            raise InvalidTool(f"output=: {error}") from None
         self._wrapped = shape.schema.get("type") != "object"
         self._convert = shape.convert
         self._allowed = retries + 1

@@ -10,7 +10,7 @@ from swink.agent.agentoptions import DepsT, OutputT, RunOptions
 from swink.agent.config import AgentLoopConfig, AgentResult
 from swink.agent.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.running import Running, result_of
-from swink.errors import SyncInAsyncContext
+from swink.errors import AgentError, SyncInAsyncContext, forget_frames, plainly
 from swink.messages import Input
 from swink.system.aio import running_loop
 from swink.system.threads import run_to_end
@@ -68,8 +68,12 @@ class TypedAgent(Generic[DepsT, OutputT]):
         whole run, in seconds. `deps` and `policies` are for this run: other dependencies, more policies.
         `approvals` answers the calls in `pending`, by their ids, and goes on with them.
         """
-        request, prompts = self._running.request(input, options)
-        run = self._running.begin(request, prompts, Buffer(self._subscribers, closed=True))
+        try:
+            request, prompts = self._running.request(input, options)
+            run = self._running.begin(request, prompts, Buffer(self._subscribers, closed=True))
+        except AgentError as error:
+            forget_frames(error)
+            raise
         await run.life.wait()
         if run.life.failure is not None:
             raise run.life.failure
@@ -91,6 +95,7 @@ class TypedAgent(Generic[DepsT, OutputT]):
         output: None = None,
         **options: Unpack[RunOptions[OutputT, DepsT]],
     ) -> AgentResult[OutputT]: ...
+    @plainly
     def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
         """`run` for code without an event loop."""
         if running_loop() is not None:
@@ -113,6 +118,7 @@ class TypedAgent(Generic[DepsT, OutputT]):
         output: None = None,
         **options: Unpack[RunOptions[OutputT, DepsT]],
     ) -> EventStream[OutputT]: ...
+    @plainly
     def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
         request, prompts = self._running.request(input, options)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 from typing_extensions import TypeVar
 
-from swink.errors import InvalidInput, InvalidTool
+from swink.errors import InvalidInput, InvalidTool, plainly
 from swink.messages.checks import check_list
 from swink.system.aio import resolve
 from swink.tools.schema import Shape, Signature, check_shape, copy_json, parse_docstring
@@ -71,6 +71,7 @@ class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
     read_only: bool = False
 
     @classmethod
+    @plainly
     def raw(
         cls,
         name: str,
@@ -211,6 +212,7 @@ def tool(
     max_result: int = 100_000,
     read_only: bool = False,
 ) -> ToolDecorator: ...
+@plainly
 def tool(
     function: Callable[..., Any] | None = None,
     /,
@@ -226,6 +228,7 @@ def tool(
     _check_names(options, ("name", "description", *_OPTIONS, "isolation"))
     if function is None:
 
+        @plainly
         def decorate(function: Callable[..., Any]) -> Tool:
             return _from_function(function, name, description, dict(options))
 

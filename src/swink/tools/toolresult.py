@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from swink.errors import AgentError
+from swink.errors import AgentError, InvalidInput
 from swink.messages import Extension, Media, Text, ToolResult
 from swink.messages.jsondata import as_key, decode, encode, refuse
 from swink.messages.pruning import CUT, with_full_text
@@ -23,6 +23,7 @@ _LEVELS = 4
 """How deep a large value is taken apart to convert it piece by piece."""
 _ROOM = 200
 """Characters for the note about what is not kept."""
+_ADVICE = "return text, numbers, lists, dicts, a dataclass or a ToolResult, and await coroutines"
 
 
 class ToolError(AgentError):
@@ -176,7 +177,10 @@ def _parts(value: Any, most: int, levels: int = 4) -> Iterator[str]:
 
 def _shown(value: Any) -> str:
     """A value as JSON for the model, which knows infinities by their names; what has no JSON form raises."""
-    data = encode(value, refuse)
+    try:
+        data = encode(value, refuse)
+    except InvalidInput as error:
+        raise InvalidInput(f"the tool returned what has no JSON form ({error}); {_ADVICE}") from None
     if b"$number" not in data:
         return data.decode()
     return json.dumps(decode(data), ensure_ascii=False, separators=(",", ":"))

@@ -12,12 +12,13 @@ hints                    type hints taken apart
 from swink.tools.schema.conversion import schema_of
 from swink.tools.schema.docstrings import parse_docstring
 from swink.tools.schema.partials import partial_json, partial_value
-from swink.tools.schema.shape import Shape, copy_json
+from swink.tools.schema.shape import Shape, check_is_type, copy_json
 from swink.tools.schema.signature import Signature, check_shape
 
 __all__ = [
     "Shape",
     "Signature",
+    "check_is_type",
     "check_shape",
     "copy_json",
     "parse_docstring",

@@ -61,7 +61,7 @@ def describe_type(hint: Any) -> tuple[dict[str, Any], Any]:
         raise InvalidTool(
             f"{label(hint)} cannot be described in JSON Schema ({text}); use str, int, float, bool, Literal, "
             "Enum, list, dict, a dataclass, TypedDict, pydantic model or msgspec Struct"
-        ) from error
+        ) from None
 
 
 class _Checked:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from itertools import islice
 from typing import Any, cast
 
+from swink.errors import InvalidTool
 from swink.system.shorten import clip_middle
 from swink.tools.schema.conversion import describe_type
 from swink.tools.schema.msgspec_hooks import convert, validator_of
@@ -78,6 +79,15 @@ class Shape:
             return convert(value, self._hint)
         except ValueError as error:
             raise ValueError(_locate(str(error))) from error
+
+
+def check_is_type(name: str, hint: Any) -> None:
+    """Refuse a value where a type is wanted."""
+    if isinstance(hint, type | Mapping) or type(hint).__module__ in ("typing", "types", "typing_extensions"):
+        return
+    raise InvalidTool(
+        f"{name}={hint!r:.60} is not a type; pass one, e.g. int or a dataclass, or a JSON Schema"
+    )
 
 
 def copy_json(value: Any) -> Any:

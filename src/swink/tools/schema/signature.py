@@ -69,7 +69,7 @@ def _parameters(function: Callable[..., Any], name: str) -> Sequence[inspect.Par
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except ValueError as error:
-        raise InvalidTool(f"tool {name!r}: {error}; wrap it in a typed function") from error
+        raise InvalidTool(f"tool {name!r}: {error}; wrap it in a typed function") from None
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise InvalidTool(
@@ -89,7 +89,7 @@ def _hints(function: Any, name: str) -> dict[str, Any]:
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise InvalidTool(
             f"tool {name!r}: an annotation cannot be resolved ({error}); define the type at module level"
-        ) from error
+        ) from None
 
 
 def _mentions(hint: Any, cls: type) -> bool:
@@ -116,20 +116,15 @@ def _json_default(parameter: inspect.Parameter, name: str) -> Any:
         raise InvalidTool(
             f"tool {name!r}: the default of {parameter.name!r} is not JSON-able ({error}); "
             "use None and build the value inside the function"
-        ) from error
+        ) from None
 
 
 def _shape_of_arguments(name: str, struct: Any, properties: Mapping[str, dict[str, Any]]) -> Shape:
     """The shape of one object with a property per parameter."""
     try:
         shape = Shape.of(struct)
-    except InvalidTool:
-        for parameter, hint in struct.__annotations__.items():
-            try:
-                schema_of(hint)
-            except InvalidTool as error:
-                raise InvalidTool(f"tool {name!r}: parameter {parameter!r}: {error}") from error
-        raise
+    except InvalidTool as error:
+        raise InvalidTool(f"tool {name!r}: {_wrong_parameter(struct) or error}") from None
     for parameter, extra in properties.items():
         shape.schema["properties"][parameter] |= extra
     if b'"pattern":' in msgspec.json.encode(shape.schema):
@@ -137,9 +132,19 @@ def _shape_of_arguments(name: str, struct: Any, properties: Mapping[str, dict[st
     return shape
 
 
+def _wrong_parameter(struct: Any) -> str:
+    """The first parameter whose type cannot be described by itself."""
+    for parameter, hint in struct.__annotations__.items():
+        try:
+            schema_of(hint)
+        except InvalidTool as error:
+            return f"parameter {parameter!r}: {error}"
+    return ""
+
+
 def check_shape(shape: Shape, name: str) -> None:
     """Report a schema that cannot be used, with the name of its tool."""
     try:
         shape.check()
     except InvalidTool as error:
-        raise InvalidTool(f"tool {name!r}: {error}") from error
+        raise InvalidTool(f"tool {name!r}: {error}") from None
