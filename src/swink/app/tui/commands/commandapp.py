@@ -14,7 +14,9 @@ from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import CommandWord
 from swink.app.tui.terminal import TerminalApp
 from swink.errors import AgentError
+from swink.messages.redact import redact_text
 from swink.system.aio import resolve
+from swink.system.oneline import strip_controls
 
 
 class CommandApp(TerminalApp):
@@ -62,3 +64,12 @@ class CommandApp(TerminalApp):
             await resolve(find_command(name).action(self, rest.strip()))
         except (AgentError, OSError) as error:
             self.driver.say(str(error), "error")
+        except Exception as error:  # a mistake in a command costs that command, not the conversation
+            self.driver.say(f"{name} failed unexpectedly: {_said(error)}", "error")
+
+    def take_screen_failure(self, error: Exception) -> None:
+        self.driver.say(f"the screen was closed by an unexpected error: {_said(error)}", "error")
+
+
+def _said(error: Exception) -> str:
+    return strip_controls(redact_text(f"{type(error).__name__}: {error}"))

@@ -14,7 +14,7 @@ from swink.models import catalog
 from swink.models.keys.accounts import ACCOUNTS
 
 
-@command("/model", "[NAME]", choices=lambda context: [str(spec) for spec in catalog.models()])
+@command("/model", "[NAME]", choices=lambda context: dict.fromkeys(map(str, catalog.models())))
 async def model(context: CommandContext, rest: str) -> None:
     """take another model; the conversation goes on"""
     agent = context.driver.agent

@@ -3,17 +3,16 @@
 from collections.abc import Collection, Sequence
 
 from rich.text import Text
-from textual.widgets.option_list import Option
 
 from swink.app.assistant.snapshots.rewinding import FileChange
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import diffs_text
-from swink.app.tui.screens.listscreen import ListScreen
+from swink.app.tui.screens.listscreen import ListRow, ListScreen
 from swink.events.transcript import Diff
 from swink.system.threads import in_thread
 
-_ALL = " all "
+_ALL = ""  # no path is empty
 
 
 class ChangedFiles(ListScreen[None]):
@@ -27,7 +26,7 @@ class ChangedFiles(ListScreen[None]):
         self._diffs = {change.path: diff for change, diff in changes}
         self._kinds = {change.path: _kind(change) for change, _ in changes}
 
-    async def rows(self, typed: str) -> Sequence[Option]:
+    async def rows(self, typed: str) -> Sequence[ListRow]:
         count = len(self._diffs)
         name = "1 file" if count == 1 else f"{count} files"
         files = [self._row(path, path, self._kinds[path], [diff]) for path, diff in self._diffs.items()]
@@ -40,12 +39,12 @@ class ChangedFiles(ListScreen[None]):
     def take_row(self, id: str) -> None:
         self.dismiss(None)
 
-    def _row(self, id: str, name: str, kind: str, diffs: Collection[Diff | None]) -> Option:
+    def _row(self, id: str, name: str, kind: str, diffs: Collection[Diff | None]) -> ListRow:
         added = sum(diff.added for diff in diffs if diff is not None)
         removed = sum(diff.removed for diff in diffs if diff is not None)
         text = Text(no_wrap=True, overflow="ellipsis").append(visible(name), self.look.text)
         text.append(f" +{added}", self.look.ok).append(f" −{removed}", self.look.failed)
-        return Option(text.append(f"  {kind}", self.look.dim), id)
+        return ListRow(id, text.append(f"  {kind}", self.look.dim))
 
 
 def _kind(change: FileChange) -> str:

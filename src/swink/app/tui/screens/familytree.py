@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from rich.text import Text
-from textual.widgets.option_list import Option
 
 from swink.app.assistant.sessionfacts import tree_lines
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import last_blocks
-from swink.app.tui.screens.listscreen import ListScreen
+from swink.app.tui.screens.listscreen import ListRow, ListScreen
 from swink.errors import AgentError
 from swink.events.transcript import Transcript
 from swink.memory.store import SyncStore
@@ -27,17 +26,17 @@ class FamilyTree(ListScreen[str | None]):
         self._store = store
         self._current = current
 
-    async def rows(self, typed: str) -> Sequence[Option]:
+    async def rows(self, typed: str) -> Sequence[ListRow]:
         try:
             branches = await in_thread(self._store.tree, self._current)
         except AgentError as error:
             self.hint(str(error))
             return []
-        rows: list[Option] = []
+        rows: list[ListRow] = []
         for branch, line in zip(branches, tree_lines(branches, self._current), strict=True):
             style = self.look.strong if branch.meta.id == self._current else self.look.text
             text = Text(visible(line), style, no_wrap=True, overflow="ellipsis")
-            rows.append(Option(text, branch.meta.id))
+            rows.append(ListRow(branch.meta.id, text))
         return rows
 
     def first(self, ids: Sequence[str]) -> int | None:

@@ -27,11 +27,24 @@ T = TypeVar("T")
 _WIDE = 100  # columns from which the preview stands beside the list
 
 
-def row(id: str, before: str, text: str, look: Look) -> Option:
+class ListRow(Option):
+    """An option by what it stands for; Textual's own ids must not clash, these may."""
+
+    def __init__(self, key: str, line: Text) -> None:
+        super().__init__(line)
+        self.key = key
+
+
+def row(key: str, before: str, text: str, look: Look) -> ListRow:
     """A row: something short in a column of its own, then the text, as much of it as fits."""
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(f"{before:>6}  ", look.dim).append(" ".join(visible(text).split()), look.text)
-    return Option(line, id)
+    return ListRow(key, line)
+
+
+def key_of(option: Option) -> str:
+    """What an option stands for."""
+    return option.key if isinstance(option, ListRow) else option.id or ""
 
 
 class ListScreen(ModalScreen[T]):
@@ -82,7 +95,7 @@ class ListScreen(ModalScreen[T]):
 
     # ── what a subclass says ──
 
-    async def rows(self, typed: str) -> Sequence[Option]:
+    async def rows(self, typed: str) -> Sequence[ListRow]:
         """What is listed; it may take its time."""
         raise NotImplementedError
 
@@ -123,7 +136,7 @@ class ListScreen(ModalScreen[T]):
     @property
     def marked(self) -> str | None:
         at = self.list.highlighted
-        return None if at is None else self.list.get_option_at_index(at).id
+        return None if at is None else key_of(self.list.get_option_at_index(at))
 
     @property
     def width(self) -> int:
@@ -141,7 +154,7 @@ class ListScreen(ModalScreen[T]):
         rows = await self.rows(typed)
         self.list.clear_options()
         self.list.add_options(rows)
-        ids = [row.id for row in rows if row.id is not None]
+        ids = [row.key for row in rows]
         self._shown = None
         self.list.highlighted = ids.index(mark) if mark in ids else self.first(ids)
         if not ids:
@@ -151,17 +164,17 @@ class ListScreen(ModalScreen[T]):
         return 0 if ids else None
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        if event.option_id is not None and event.option_id != self._shown:
-            self._shown = event.option_id
-            self.run_worker(self._preview(event.option_id), group="preview", exclusive=True)
+        key = key_of(event.option)
+        if key != self._shown:
+            self._shown = key
+            self.run_worker(self._preview(key), group="preview", exclusive=True)
 
     async def _preview(self, id: str) -> None:
         self._text.update(await self.preview(id))
         self._pane.scroll_home(animate=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        if event.option_id is not None:
-            self.take_row(event.option_id)
+        self.take_row(key_of(event.option))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "search":

@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
+
+from swink.app.tui.screens.listscreen import ListRow, key_of
 
 
 class Picker(ModalScreen[str | None]):
@@ -52,10 +53,10 @@ class Picker(ModalScreen[str | None]):
     def on_input_submitted(self) -> None:
         options = self.query_one(OptionList)
         if options.highlighted is not None:
-            self.dismiss(options.get_option_at_index(options.highlighted).id)
+            self.dismiss(key_of(options.get_option_at_index(options.highlighted)))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(event.option.id)
+        self.dismiss(key_of(event.option))
 
     def action_move(self, step: int) -> None:
         options = self.query_one(OptionList)
@@ -68,7 +69,7 @@ class Picker(ModalScreen[str | None]):
         values = [value for value, text in texts.items() if all(word in text for word in words)]
         width = max(map(len, values), default=0)
         options.clear_options()
-        options.add_options([Option(self._line(value, width), value) for value in values])
+        options.add_options([ListRow(value, self._line(value, width)) for value in values])
         if values:
             options.highlighted = values.index(self._current) if self._current in values else 0
         count = f"{len(values)} of {len(self._choices)}" if words else f"{len(self._choices)}"

@@ -9,14 +9,13 @@ from typing import Literal
 
 from msgspec import Struct
 from rich.text import Text
-from textual.widgets.option_list import Option
 
 from swink.app.assistant.sessionfacts import format_age
 from swink.app.assistant.snapshots.rewinding import FileChange
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import changes_text, diffs_text
-from swink.app.tui.screens.listscreen import ListScreen, row
+from swink.app.tui.screens.listscreen import ListRow, ListScreen, row
 from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.errors import AgentError
 from swink.system.oneline import shorten
@@ -50,7 +49,7 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
         self._changes: Sequence[FileChange] = ()
         self._options: dict[str, RewindChoice] = {}
 
-    async def rows(self, typed: str) -> Sequence[Option]:
+    async def rows(self, typed: str) -> Sequence[ListRow]:
         """The prompts, the last one at the end; or what to take back."""
         if self._number is not None:
             return self._choices(self._number)
@@ -60,7 +59,7 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
             for prompt in self._sessions.prompts()
         ]
         if await self._sessions.can_redo():
-            rows.append(Option(Text("↷ redo: back to before the last rewind", self.look.accent), _REDO))
+            rows.append(ListRow(_REDO, Text("↷ redo: back to before the last rewind", self.look.accent)))
         return rows
 
     def first(self, ids: Sequence[str]) -> int | None:
@@ -113,7 +112,7 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
         self.hint()
         self.refresh_rows(mark=mark)
 
-    def _choices(self, number: int) -> list[Option]:
+    def _choices(self, number: int) -> list[ListRow]:
         free = [change for change in self._changes if not change.conflict]
         theirs = tuple([change.path for change in self._changes if change.conflict and change.possible])
         options: dict[str, tuple[str, RewindChoice]] = {}
@@ -130,7 +129,7 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
             options["all files"] = files, RewindChoice(number, False, True, theirs)
         self._options = {id: chosen for id, (_, chosen) in options.items()}
         return [
-            Option(Text(text, self.look.warning if chosen.confirmed else self.look.text), id)
+            ListRow(id, Text(text, self.look.warning if chosen.confirmed else self.look.text))
             for id, (text, chosen) in options.items()
         ]
 

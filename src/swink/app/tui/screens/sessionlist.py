@@ -9,7 +9,6 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Key
 from textual.widgets import Input
-from textual.widgets.option_list import Option
 
 from swink.app.assistant.exporting import export_to
 from swink.app.assistant.sessionfacts import format_age, format_cost, working_directory
@@ -17,7 +16,7 @@ from swink.app.assistant.titles import FoundSession, find_sessions, title_line
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import last_blocks
-from swink.app.tui.screens.listscreen import ListScreen, row
+from swink.app.tui.screens.listscreen import ListRow, ListScreen, row
 from swink.errors import AgentError
 from swink.events.transcript import Transcript
 from swink.memory.meta import SessionMeta
@@ -57,7 +56,7 @@ class SessionList(ListScreen[SessionChoice | None]):
         self._asking: Literal["", "rename", "export", "delete"] = ""
         self._name_scope()
 
-    async def rows(self, typed: str) -> Sequence[Option]:
+    async def rows(self, typed: str) -> Sequence[ListRow]:
         self._typed = typed
         try:
             found = await in_thread(find_sessions, self._store, typed, self._here)
@@ -67,7 +66,7 @@ class SessionList(ListScreen[SessionChoice | None]):
         self._metas = {each.meta.id: each for each in found}
         return [self._row(each.meta) for each in found]
 
-    def _row(self, meta: SessionMeta) -> Option:
+    def _row(self, meta: SessionMeta) -> ListRow:
         marks = f"{'● ' if meta.id == self._current else ''}{'↳ ' if meta.parent is not None else ''}"
         return row(meta.id, format_age(time.time() - meta.updated), f"{marks}{title_line(meta)}", self.look)
 

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
 
 from swink.app.assistant import firstrun
 from swink.app.tui.escaping import visible
+from swink.app.tui.screens.listscreen import ListRow, key_of
 from swink.errors import AgentError
 from swink.models.keys.accounts import ACCOUNTS, ProviderAccount
 from swink.stream import StreamFn
@@ -87,7 +87,7 @@ class Wizard(ModalScreen[str | None]):
                 self._go("begin")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        chosen = event.option.id or ""
+        chosen = key_of(event.option)
         match self._step, chosen:
             case "begin", "embedded":
                 self.run_worker(self._take_embedded())
@@ -117,7 +117,7 @@ class Wizard(ModalScreen[str | None]):
         options.display, field.display = step in ("begin", "provider", "kept"), step == "key"
         options.clear_options()
         provider = "" if self._account is None else self._account.provider
-        offered: list[Option] = []
+        offered: list[ListRow] = []
         match step:
             case "begin":
                 said = "No model is chosen yet and no API key was found. What shall we begin with?"
@@ -200,6 +200,6 @@ class Wizard(ModalScreen[str | None]):
         self.dismiss(firstrun.EMBEDDED)
 
 
-def _option(id: str, title: str, about: str) -> Option:
+def _option(id: str, title: str, about: str) -> ListRow:
     text = Text(title)
-    return Option(text.append(f"\n  {about}", style="dim") if about else text, id)
+    return ListRow(id, text.append(f"\n  {about}", style="dim") if about else text)

@@ -4,9 +4,13 @@ import asyncio
 import signal
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, cast
 
+from textual._context import active_message_pump
 from textual.app import App
+from textual.dom import DOMNode
+from textual.screen import Screen
 from textual.worker import WorkerFailed
 
 from swink.app.tui.terminal.driver import Driver
@@ -44,6 +48,9 @@ class TerminalApp(App[int]):
     def resume_command(self) -> str | None:
         """What goes on where this ends."""
         return None
+
+    def take_screen_failure(self, error: Exception) -> None:
+        """An unexpected error closed a screen; all else goes on."""
 
     def take_stray(self, lines: list[str]) -> None:
         """Lines that a tool or a library wrote to where the terminal was."""
@@ -93,8 +100,22 @@ class TerminalApp(App[int]):
         # Textual shows a page with the values of variables, which may be secret.
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
+        if (screen := self._failed_screen()) is not None:
+            while screen in self.screen_stack:
+                self.screen.dismiss(None)
+            self.take_screen_failure(error)
+            return
         self.failure = self.failure or error
         super()._handle_exception(error)
+
+    def _failed_screen(self) -> Screen[Any] | None:
+        """The screen above the first one in whose code or worker an error is being handled, if any."""
+        node: object = active_message_pump.get(None)
+        worker = import_module("textual.worker").active_worker.get(None)
+        if node is self and worker is not None:
+            node = worker.node  # workers run in the app's context
+        parents = node.ancestors_with_self if isinstance(node, DOMNode) else ()
+        return next((screen for screen in self.screen_stack[1:] if screen in parents), None)
 
     def _fatal_error(self) -> None:
         self._close_messages_no_wait()

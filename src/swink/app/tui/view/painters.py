@@ -114,6 +114,16 @@ class Painter:
         canvas = Canvas(setting.width, setting.look)
         for _ in range(case.gap):
             canvas.gap()
+        try:
+            self._paint_block(canvas, block, case, moment)
+        except Exception as error:  # markup of a model, through libraries of others: only its block suffers
+            self.forget(block.id)
+            text = f"✗ this block cannot be shown: {type(error).__name__}"
+            canvas.line([(text, setting.look.failed)], copied=text)
+        return canvas.painted
+
+    def _paint_block(self, canvas: Canvas, block: Block, case: BlockState, moment: Moment) -> None:
+        setting = self.setting
         match block:
             case PromptBlock():
                 _paint_prompt(canvas, block, case.fold)
@@ -129,7 +139,6 @@ class Painter:
             case NoticeBlock():
                 until = Moment(moment.now, case.until)
                 paint_notice(canvas, block, until, is_open=case.fold == "all")
-        return canvas.painted
 
     def forget(self, id: str) -> None:
         """A reply is complete, or gone."""
