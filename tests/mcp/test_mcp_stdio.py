@@ -417,6 +417,22 @@ def test_the_usual_configuration_is_read_and_keys_stay_out_of_sight():
         servers_from({"x": {}})
 
 
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"comand": "npx"}, "'comand' means nothing; did you mean 'command'?"),
+        ({"ulr": "https://example.com"}, "'ulr' means nothing; did you mean 'url'?"),
+        ({"frobnicate": "npx"}, "by name"),
+        ({"command": 3}, "by name"),
+        (["npx"], "by name"),
+    ],
+)
+def test_a_server_without_a_command_brings_the_nearest_name_if_one_is_near(item: object, said: str):
+    with pytest.raises(MisuseError) as raised:
+        servers_from({"mcpServers": {"x": item}})
+    assert str(raised.value).endswith(said)
+
+
 async def test_a_tool_is_an_ordinary_tool():
     async with McpServers([bare()]) as servers:
         assert all(isinstance(tool, Tool) for tool in servers.tools)

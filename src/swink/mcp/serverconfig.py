@@ -145,10 +145,17 @@ def servers_from(config: Mapping[str, Any]) -> list[Server]:
             case {"url": str()}:
                 kind = HttpServer
             case _:
-                raise MisuseError(
-                    f"MCP server {name!r} needs a command or a url, each a string; "
-                    'in a JSON file the servers stand under "mcpServers", by name'
-                )
+                given = map(str, cast("Mapping[Any, Any]", item)) if isinstance(item, Mapping) else ()
+                kinds = ("command", "url")
+                near = [
+                    (key, found)
+                    for key in given
+                    for found in get_close_matches(key, kinds, 1)
+                    if key != found
+                ]
+                where = 'in a JSON file the servers stand under "mcpServers", by name'
+                hint = f"{near[0][0]!r} means nothing; did you mean {near[0][1]!r}?" if near else where
+                raise MisuseError(f"MCP server {name!r} needs a command or a url, each a string; {hint}")
         fields = [key for key in kind.__struct_fields__ if key != "name"]
         known = {key: value for key, value in cast("dict[str, Any]", item).items() if key in fields}
         _report_unknown(name, [key for key in item if key not in known and key not in _FOREIGN], kind)

@@ -59,6 +59,8 @@ class Budget(Policy):
     """
 
     fail_closed = True
+    advice = "set ModelSpec.price, limit tokens instead, or use Budget(unknown_price='warn')"
+    """What is said to do about a model without a price."""
 
     def __init__(
         self,
@@ -151,8 +153,7 @@ class Budget(Policy):
         models = [(model, model.price or catalog.price_of(model)) for model in ctx.models or (ctx.model,)]
         if self.max_cost is not None and (unpriced := self._unpriced(spent, models)) is not None:
             return Stop(
-                f"budget: the cost of {unpriced} is unknown, so a cost limit cannot be kept; "
-                "set ModelSpec.price, limit tokens instead, or use Budget(unknown_price='warn')"
+                f"budget: the cost of {unpriced} is unknown, so a cost limit cannot be kept; {self.advice}"
             )
         estimate = _estimate(ctx, models, spent, self.expected_output)
         held = estimate if self.reserve else Spending()

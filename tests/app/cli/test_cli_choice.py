@@ -124,6 +124,11 @@ def test_the_nearest_name_comes_first(mistyped: str, meant: str):
     assert nearest_models(mistyped)[0] == meant
 
 
+@pytest.mark.parametrize("text", ["nope", "openai:nope", "anthropic:xyz", "gemini:nope", "nobody:m", "x"])
+def test_nothing_is_named_where_nothing_is_near(text: str):
+    assert nearest_models(text) == []
+
+
 def test_a_model_newer_than_the_catalog_is_taken_as_it_is():
     assert parse_model("openai:gpt-9-ultra") == ModelSpec("openai", "gpt-9-ultra")
 

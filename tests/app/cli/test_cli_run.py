@@ -115,6 +115,28 @@ def test_an_unknown_option_is_named_with_the_usage_of_its_command(
     assert shown.err.endswith(f"swink {' '.join(path)}: error: unrecognized arguments: --bogus\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run --modle x hi", "unrecognized arguments: --modle; did you mean --model?"),
+        ("run --modle=x hi", "unrecognized arguments: --modle=x; did you mean --model?"),
+        ("run --max-turn=1 hi", "did you mean --max-turns?"),
+        ("--modle x", "unrecognized arguments: --modle x; did you mean --model?"),
+        ("mdels", "did you mean models?"),
+        ("sessions serch x", "did you mean search?"),
+        ("run --thinking hig hi", "did you mean high?"),
+        ("frobnicate", "'completion')"),
+        ("run --output xml hi", "'json')"),
+    ],
+)
+def test_a_mistyped_word_brings_the_nearest_and_one_like_no_other_brings_none(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments(words.split())
+    assert capsys.readouterr().err.endswith(f"{said}\n")
+
+
 def test_what_is_missing_is_still_asked_for(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):
         parse_arguments(["keys", "set"])
@@ -125,7 +147,7 @@ def test_what_is_missing_is_still_asked_for(capsys: pytest.CaptureFixture[str]):
 
 def test_without_a_key_the_variable_and_the_command_are_named(place: Place):
     done = place.swink("run", "--model", "anthropic:claude-sonnet-4-6", "hi")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert done.err == (
         "swink: error: no API key for anthropic: set ANTHROPIC_API_KEY, or store one with: swink keys set anthropic\n"
     )
@@ -135,8 +157,35 @@ def test_without_a_key_there_is_still_a_last_line_of_json(place: Place):
     done = place.swink("run", "--model", "anthropic:claude-sonnet-4-6", "--output", "json", "hi")
     (line,) = done.out.splitlines()
     result = json.loads(line)
-    assert (done.code, result["type"], result["error_kind"]) == (1, "result", "auth")
+    assert (done.code, result["type"], result["error_kind"]) == (2, "result", "auth")
+    assert result["error"] in done.err  # the same words, of which none is about Python
     assert "ANTHROPIC_API_KEY" in result["error"]
+    assert "api_key=" not in result["error"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["chat", "--plain"],
+        ["run", "--coding", "hi"],
+        ["eval", "run"],
+        ["eval", "simulate", "--goal", "a jacket", "--user-model", "anthropic:claude-sonnet-4-6"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_every_command_that_asks_a_model_exits_with_2_without_a_key(place: Place, words: list[str]):
+    place.swink("eval", "init")
+    done = place.swink(*words, "--model", "anthropic:claude-sonnet-4-6")
+    assert done.code == 2, done
+    assert "no API key for anthropic" in done.out + done.err
+
+
+def test_a_title_cannot_be_asked_for_without_a_key(place: Place, provider: Provider):
+    made = place.swink("run", "--session", "new", "--model", "openai:m", "hi", env=provider.env)
+    id = made.err.rpartition("session ")[2].strip()
+    done = place.swink("sessions", "rename", id, "--ask", "--model", "anthropic:claude-sonnet-4-6")
+    assert done.code == 2, done
+    assert "no API key for anthropic" in done.err
 
 
 def test_a_refused_key_is_named_by_its_source_and_never_shown(place: Place, provider: Provider):
@@ -430,6 +479,35 @@ def test_a_budget_too_small_for_the_call_stops_it_before_it_is_made(place: Place
     assert done.code == 1
     assert "budget" in done.err
     assert provider.requests == []
+
+
+def test_a_budget_for_a_model_without_a_price_brings_advice_for_the_command_line(
+    place: Place, provider: Provider
+):
+    done = place.swink("run", "--budget", "1", "--model", "openai:m", "hi", env=provider.env)
+    assert done.code == 1
+    assert done.err == (
+        "swink: error: budget: the cost of openai:m is unknown, so a cost limit cannot be kept; take a model "
+        "with a price (swink models list), or --max-turns instead of --budget\n"
+    )
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize("limit", ["--max-turns=1", "--budget=0.000001", "--deadline=0.000001"])
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_run_that_a_limit_stopped_says_why_once_and_exits_with_1(
+    place: Place, provider: Provider, limit: str, output: str
+):
+    place.write("tools.py", TOOLS)
+    provider.replies = [[Call("weather", city="Oslo")]]
+    words = ["run", limit, "--tool", "tools:weather", "--model", "openai:gpt-5", "--output", output, "hi"]
+    done = place.swink(*words, env=provider.env)
+    assert done.code == 1
+    assert len([line for line in done.err.splitlines() if line.startswith("swink: ")]) == 1
+    assert "raise_for_error" not in done.err
+    if output == "json":
+        result = json.loads(done.out.splitlines()[-1])
+        assert (result["error"] or result["reason"]) in done.err
 
 
 def test_json_is_one_event_a_line_and_ends_with_the_result(place: Place, provider: Provider):

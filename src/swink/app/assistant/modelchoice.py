@@ -78,13 +78,15 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
     provider, colon, model_id = text.lower().partition(":")
     exact = [name for name in names if name.partition(":")[2] == (model_id if colon else provider)]
     if colon and not catalog.has_provider(provider) and (like := _nearest_provider(provider)):
-        text = f"{like[0]}:{model_id}"
+        provider, text = like[0], f"{like[0]}:{model_id}"
         if text not in names and not catalog.models(like[0]):
             return [text]
     by_id = {name.partition(":")[2]: name for name in reversed(names)}
-    close = get_close_matches(text.lower(), names, n=count, cutoff=0.7)
+    # Of a known provider the models alone are compared: its name would make all of them look near.
+    there = [spec.model_id for spec in catalog.models(provider)] if colon else []
+    close = [f"{provider}:{found}" for found in get_close_matches(model_id, there, n=count)]
     like = [by_id[found] for found in get_close_matches(model_id or provider, by_id, n=count, cutoff=0.7)]
-    near = list(dict.fromkeys([*exact, *close, *like] if colon else [*exact, *like, *close]))
+    near = list(dict.fromkeys([*exact, *close, *like]))
     if text in near:
         near.sort(key=lambda name: name != text)
     return near[:count]

@@ -147,9 +147,12 @@ def _limits(arguments: argparse.Namespace) -> list[Policy]:
         return []
     from swink.policies import Budget, MaxTurns
 
+    class CommandBudget(Budget):
+        advice = "take a model with a price (swink models list), or --max-turns instead of --budget"
+
     limits: list[Policy] = []
     if arguments.max_turns is not None:
         limits.append(MaxTurns(arguments.max_turns))
     if arguments.budget is not None:
-        limits.append(Budget(max_cost=arguments.budget, expected_output=arguments.max_tokens or 1_000))
+        limits.append(CommandBudget(max_cost=arguments.budget, expected_output=arguments.max_tokens or 1_000))
     return limits

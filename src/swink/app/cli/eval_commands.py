@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from swink.app.cli.terminal import say, wants_colour
 from swink.errors import AgentError, InvalidInput, MisuseError
 
-FAILED, TROUBLE = 1, 3
+FAILED, WRONG, TROUBLE = 1, 2, 3
 KEY = "SWINK_EVAL_KEY"
 """The variable with the secret that results are signed with."""
 _MOST_PROBLEMS = 20

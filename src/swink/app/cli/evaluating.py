@@ -11,9 +11,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swink.app.cli.eval_commands import FAILED, TROUBLE, coded, existing, signing_key
+from swink.app.cli.eval_commands import FAILED, TROUBLE, WRONG, coded, existing, signing_key
 from swink.app.cli.terminal import say, table, wants_colour
-from swink.errors import InvalidInput
+from swink.errors import InvalidInput, MissingKey
 from swink.eval.case import Suite
 from swink.eval.casefile import load_suite
 from swink.eval.cassettes import recording
@@ -61,6 +61,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     if run.stopped is not None:
         say(f"stopped: {run.stopped}; {rest}", "warning")
         return FAILED
+    if any((case.error or "").startswith(MissingKey.__name__) for case in run.cases):
+        return WRONG
     return TROUBLE if run.errors or not run.summary.complete else FAILED if run.failed else 0
 
 

@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from math import inf
 from typing import Any
 
@@ -40,8 +41,23 @@ class CommandParser(argparse.ArgumentParser):
         for action in required:
             action.required = True
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            options = [name for action in self._actions for name in action.option_strings]
+            near = [_did_you_mean(word, options) for word in unknown if word.startswith("--")]
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(near[:1])}")
         return super().parse_known_args(*args, **keywords)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = _did_you_mean(str(value), [*map(str, action.choices or ())])
+            raise argparse.ArgumentError(action, f"{error.message}{near}") from None
+
+
+def _did_you_mean(word: str, known: Sequence[str]) -> str:
+    """The end of an error about a word, with the known one that it may stand for, if any."""
+    near = get_close_matches(word.partition("=")[0].lstrip("-"), [name.lstrip("-") for name in known], n=1)
+    return f"; did you mean {next(name for name in known if name.lstrip('-') == near[0])}?" if near else ""
 
 
 def command(commands: Any, name: str, summary: str, function: str) -> CommandParser:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from swink.agent import Agent
 from swink.agent.config import AgentResult
 from swink.app.assistant.settings import load_settings
@@ -95,14 +97,16 @@ async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: f
                     printer.print_event(event)
                 result = await run.result()
         except MissingKey as error:  # raised before the run starts
-            result = AgentResult((), "error", error=str(error), error_kind=error.kind)
-        printer.print_result(result)
+            result = AgentResult((), "error", error=str(error), error_kind=error.kind, exception=error)
+        said = explain(result, agent.model)
+        printer.print_result(result if result.error is None else replace(result, error=said))
     if result.stop_reason == "aborted" and interruption.signal is not None:
         say("interrupted")
         return interruption.exit_code
     if result.stop_reason in ("error", "aborted") or result.reason is not None:
-        say(explain(result, agent.model), "error")
-        return 2 if result.error_kind == "misuse" else 1
+        say(said, "error")
+        is_misuse = result.error_kind == "misuse" or isinstance(result.exception, MisuseError)
+        return 2 if is_misuse else 1
     last = result.messages[-1] if result.messages else None
     if isinstance(last, AssistantMessage) and last.stop_reason == "length":
         say("the reply was cut off at its length limit (--max-tokens)", "warning")

@@ -9,6 +9,7 @@ from typing import Any
 from swink import Agent
 from swink.agent.config import AgentResult
 from swink.app.cli.eval_commands import coded
+from swink.app.cli.explain import strip_advice
 from swink.app.cli.printing import TextPrinter
 from swink.app.cli.terminal import say
 from swink.errors import InvalidInput, MisuseError
@@ -103,8 +104,8 @@ async def _show(agent: Agent, text: str) -> AgentResult[Any]:
             printer.print_event(event)
         result = await run.result()
     printer.print_result(result)
-    if result.error is not None:
-        say(result.error, "error")
+    if (why := result.error or result.reason) is not None:
+        say(strip_advice(why), "error")
     return result
 
 

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from string import ascii_letters, digits, punctuation
 from types import SimpleNamespace
@@ -76,7 +77,9 @@ def keymap(chosen: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     wrong: list[str] = []
     for name, keys in chosen.items():
         if name not in known:
-            wrong.append(f"[keys] names {name}, which is no key of ours; there are {', '.join(known)}")
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            wrong.append(f"[keys] names {name}, which is no key of ours; {hint}")
         elif not all(map(_is_key, keys.split(","))):
             wrong.append(f"[keys] {name} = {keys!r} is no key that can be bound; write it as in ctrl+x or f9")
         else:
