@@ -14,7 +14,7 @@ from swink import Agent, Policy, ToolContext, tool
 from swink.agent.config import AgentResult
 from swink.agent.policy import Approved, Inject, Rejected, Rewrite, Skip, Stop
 from swink.agent.retry import ExponentialBackoff
-from swink.app.cli.printing import JsonPrinter
+from swink.app.cli.jsonlines import JsonPrinter
 from swink.errors import InvalidInput, NetworkError, StreamError
 from swink.events import AgentEvent, decode_agent_event, encode_agent_event
 from swink.messages import (

@@ -14,7 +14,7 @@ import pytest
 from command_line import SECONDS, STALL, Call, Done, Place, Provider, Screen
 from tests.counts import MORE
 
-from swink.app.cli.printing import encode_line
+from swink.app.cli.jsonlines import encode_line
 from swink.events import ToolExecutionEnd
 from swink.messages import Text, ToolResult
 

@@ -29,7 +29,7 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.cli.commands import make_parser, parse_arguments
 from swink.app.cli.completion import walk
 from swink.app.cli.run_command import read_prompt
-from swink.events import AgentEnd, AgentStart, MessageUpdate, decode_agent_event
+from swink.events import AgentEnd, decode_agent_event
 
 
 def test_the_reply_goes_to_stdout_and_the_choice_of_model_to_stderr(place: Place, provider: Provider):
@@ -511,14 +511,15 @@ def test_a_run_that_a_limit_stopped_says_why_once_and_exits_with_1(
 
 
 def test_json_is_one_event_a_line_and_ends_with_the_result(place: Place, provider: Provider):
-    done = place.swink("run", "--output", "json", "--model", "openai:gpt-5", "hi", env=provider.env)
+    done = place.swink("run", "--json", "--model", "openai:gpt-5", "hi", env=provider.env)
     assert done.code == 0
-    *lines, last = done.out.splitlines()
-    events = [decode_agent_event(line) for line in lines]
-    assert isinstance(events[0], AgentStart)
-    assert isinstance(events[-1], AgentEnd)
-    assert "".join(event.delta.text for event in events if isinstance(event, MessageUpdate)) == "Hello there."
-    result = json.loads(last)
+    *events, result = map(json.loads, done.out.splitlines())
+    assert [event["type"] for event in (events[0], events[-1])] == ["agent_start", "agent_end"]
+    deltas = [event["delta"] for event in events if event["type"] == "message_update"]
+    assert "".join(delta["text"] for delta in deltas) == "Hello there."
+    assert {*deltas[0]} == {"type", "index", "text"}
+    (reply,) = (message for message in events[-1]["messages"] if message["role"] == "assistant")
+    assert (reply["usage"], reply["cost"]) == (result["usage"], result["cost"])
     assert (result["type"], result["text"], result["stop_reason"]) == ("result", "Hello there.", "stop")
     assert result["usage"]["total"] == 15
     assert result["cost"]["total"] > 0
@@ -528,7 +529,11 @@ def test_a_failure_is_a_result_in_json_too(place: Place, provider: Provider):
     provider.replies = [Refusal(400, "no good")]
     failed = place.swink("run", "--output", "json", "--model", "openai:m", "hi", env=provider.env)
     assert failed.code == 1
-    assert "no good" in json.loads(failed.out.splitlines()[-1])["error"]
+    *events, result = map(json.loads, failed.out.splitlines())
+    assert "no good" in result["error"]
+    assert (result["usage"]["input"], result["usage"]["total"], result["cost"]["total"]) == (0, 0, 0)
+    reply = events[-1]["messages"][-1]
+    assert (reply["usage"], reply["cost"]) == (result["usage"], result["cost"])
     refused = place.swink("run", "--output", "json", "--model", "nobody:m", "hi")
     assert refused.code == 2
     assert json.loads(refused.out)["error_kind"] == "misuse"

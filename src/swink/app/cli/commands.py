@@ -58,8 +58,8 @@ def _add_run(commands: Any) -> None:
     _add_conversation(run)
     run.flag("--coding", "with the tools that swink has for this directory: files, search, a sandboxed shell")
     run.take("--deadline", "end the run after so long", "SECONDS", type=seconds)
-    output = "text: the reply as it arrives (default); json: one event per line, the last one of type result"
-    run.take("--output", output, choices=("text", "json"), default="text")
+    run.flag("--json", "one event per line as JSON, the last one of type result")
+    run.take("--output", "json: the same as --json", choices=("text", "json"), default="text")
     session = "go on with a saved session, or begin one; its id is told on stderr (default: nothing is saved)"
     run.take("--session", session, "ID|new")
 

@@ -1,14 +1,8 @@
-"""Printing a run: the reply as plain text while it arrives, or every event as a line of JSON.
-
-text    the reply on stdout; tool calls, retries and thinking on stderr
-json    one event a line on stdout; the last line is of type "result"
-"""
+"""Printing a run for people: the reply on stdout while it arrives; calls, retries and thinking on stderr."""
 
 import sys
-from collections.abc import Callable
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
-import msgspec
 from msgspec.structs import replace
 
 from swink.agent.config import AgentResult
@@ -17,8 +11,7 @@ from swink.app.cli.explain import strip_advice
 from swink.app.cli.terminal import add_style, say, say_in_passing
 from swink.events import AgentEvent, CustomEvent, MessageEnd, MessageUpdate
 from swink.events.transcript import Block, Compacted, Discarded, NoticeBlock, Retrying, ToolBlock, Transcript
-from swink.messages import AssistantMessage, Cost, StopReason, Usage, text_of
-from swink.messages.jsondata import encode
+from swink.messages import AssistantMessage, text_of
 from swink.stream import TextDelta, ThinkingDelta
 from swink.system.oneline import shorten, strip_controls
 
@@ -122,47 +115,3 @@ class TextPrinter:
             self._open = ""
             stream.write("\n")
             stream.flush()
-
-
-def encode_line(value: Any) -> bytes:
-    """A value as one line of JSON; what has no JSON form is shown as text."""
-    return encode(value) + b"\n"
-
-
-class RunResult(msgspec.Struct, frozen=True, tag="result", tag_field="type"):
-    """The last line of `--output json`."""
-
-    text: str
-    stop_reason: StopReason
-    usage: Usage = Usage()
-    cost: Cost | None = None
-    error: str | None = None
-    error_kind: str | None = None
-    reason: str | None = None
-    session: str | None = None
-
-
-class JsonPrinter:
-    """Every event as a line of JSON, and one result as the last one, however the run ends."""
-
-    def __init__(self, write: Callable[[bytes], None]) -> None:
-        self._write = write
-        self._ended = False
-        self.session: Callable[[], str | None] = lambda: None
-        """The id of the session that the run is saved in."""
-
-    def print_event(self, event: AgentEvent) -> None:
-        self._write(encode_line(event))
-
-    def print_result(self, result: AgentResult) -> None:
-        """Write the last line; only the first result counts."""
-        if self._ended:
-            return
-        self._ended = True
-        shared = ("text", "stop_reason", "usage", "cost", "error", "error_kind", "reason")
-        values = {name: getattr(result, name) for name in shared}
-        self._write(encode_line(RunResult(**values, session=self.session())))
-
-    def give_up(self) -> None:
-        """Report a run that ends with the process, unless there is a result already."""
-        self.print_result(AgentResult((), "aborted"))

@@ -14,8 +14,9 @@ from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
 from swink.app.cli.directory import change_directory, open_environment
 from swink.app.cli.explain import explain
+from swink.app.cli.jsonlines import JsonPrinter
 from swink.app.cli.output import OutputFailed, check_output, claim_stdout
-from swink.app.cli.printing import JsonPrinter, Printer, TextPrinter
+from swink.app.cli.printing import Printer, TextPrinter
 from swink.app.cli.resuming import saved_run
 from swink.app.cli.terminal import say
 from swink.errors import AgentError, MissingKey, MisuseError
@@ -35,7 +36,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """`swink run`: print the answer to one prompt."""
     change_directory(arguments)
     check_output()
-    if arguments.output == "text":
+    if arguments.output == "text" and not arguments.json:
         return _answer(arguments, TextPrinter())
     printer = JsonPrinter(claim_stdout())
     startup.last_words = printer.give_up

@@ -16,6 +16,7 @@ from swink.app.assistant.modelchoice import choose_model
 from swink.app.assistant.savedconversation import open_store
 from swink.app.assistant.sessionfacts import format_age, short_ids, tree_lines
 from swink.app.assistant.titles import title_line
+from swink.app.cli.jsonlines import complete
 from swink.app.cli.session_lines import all_lines, list_lines
 from swink.app.cli.terminal import add_style, say, say_in_passing, wants_colour, with_bold_head
 from swink.errors import MisuseError, SessionError, SessionNotFound
@@ -49,7 +50,8 @@ def show_command(arguments: argparse.Namespace) -> int:
     stored = store.read(store.find(arguments.id))
     messages = Conversation(stored.records).everything
     if arguments.json:
-        return _print_json({"session": describe(stored.meta), "messages": [*messages.values()]})
+        said = [complete(to_builtins(message)) for message in messages.values()]
+        return _print_json({"session": describe(stored.meta), "messages": said})
     print(add_style(title_line(stored.meta), "bold", sys.stdout))
     where = f" · {strip_controls(stored.meta.directory)}" if stored.meta.directory else ""
     age = format_age(time.time() - stored.meta.updated)

@@ -1,0 +1,103 @@
+"""JSON of the commands: every event of a run as a line, the last line of type "result".
+
+Names are those of Python, and `usage` and `cost` have all their fields wherever they stand; docs/cli.md lists
+every field.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from swink.agent.config import AgentResult
+from swink.events import (
+    AgentEnd,
+    AgentEvent,
+    ContextCompacted,
+    MessageEnd,
+    MessageUpdate,
+    NestedEvent,
+    ToolExecutionUpdate,
+    TurnEnd,
+)
+from swink.messages import Cost, StopReason, Usage
+from swink.messages.jsondata import encode
+
+
+class RunResult(Struct, frozen=True, tag="result", tag_field="type"):
+    """The last line of `swink run --json`."""
+
+    text: str
+    stop_reason: StopReason
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    reason: str | None = None
+    session: str | None = None
+
+
+class JsonPrinter:
+    """Every event as a line of JSON, and one result as the last one, however the run ends."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        self._ended = False
+        self.session: Callable[[], str | None] = lambda: None
+        """The id of the session that the run is saved in."""
+
+    def print_event(self, event: AgentEvent) -> None:
+        self._write(encode_line(event))
+
+    def print_result(self, result: AgentResult) -> None:
+        """Write the last line; only the first result counts."""
+        if self._ended:
+            return
+        self._ended = True
+        shared = ("text", "stop_reason", "usage", "cost", "error", "error_kind", "reason")
+        values = {name: getattr(result, name) for name in shared}
+        self._write(encode_line(RunResult(**values, session=self.session())))
+
+    def give_up(self) -> None:
+        """Report a run that ends with the process, unless there is a result already."""
+        self.print_result(AgentResult((), "aborted"))
+
+
+def encode_line(event: AgentEvent | RunResult) -> bytes:
+    """An event or the result as one line of JSON; what has no JSON form is shown as text."""
+    data = msgspec.json.decode(encode(event))
+    _respell(event, data)
+    return msgspec.json.encode(data) + b"\n"
+
+
+def complete(message: dict[str, Any]) -> dict[str, Any]:
+    """A message, a report or the result as JSON, now with all fields of its usage and its cost."""
+    for name, empty in (("usage", Usage()), ("cost", Cost())):
+        if isinstance(message.get(name), dict):
+            message[name] = {
+                **{field: getattr(empty, field) for field in empty.__struct_fields__},
+                **message[name],
+            }
+    return message
+
+
+def _respell(event: AgentEvent | RunResult, data: dict[str, Any]) -> None:
+    """Give an event's JSON the names of Python; what tools were given and gave back stays as it is."""
+    match event:
+        case MessageUpdate():
+            delta = event.delta
+            names = zip(delta.__struct_encode_fields__, delta.__struct_fields__, strict=True)
+            data["delta"] |= {ours: data["delta"].pop(theirs) for theirs, ours in names}
+        case MessageEnd() | TurnEnd():
+            complete(data["message"])
+        case AgentEnd():
+            data["messages"] = [complete(message) for message in data["messages"]]
+        case ContextCompacted():
+            complete(data["report"])
+        case ToolExecutionUpdate(update=NestedEvent(event=inner)):
+            _respell(inner, data["update"]["event"])
+        case RunResult():
+            complete(data)
+        case _:
+            pass
