@@ -1,11 +1,12 @@
 """The status bar: which words it shows, and which it drops first where there is little room."""
 
 import pytest
+from apps import app_of, screen_text
 
 from swink.app.tui.activity import Activity
 from swink.app.tui.status import Status, fit, items_of
 from swink.events.transcript import Totals
-from swink.messages import Cost, Usage
+from swink.messages import AssistantMessage, Cost, Usage, UserMessage
 
 TOTALS = Totals(
     prompts=2,
@@ -54,6 +55,34 @@ def test_an_unknown_price_is_never_shown_as_nothing():
 def test_the_gauge_is_green_below_60_percent_yellow_up_to_85_and_red_above(tokens: int, style: str):
     items = items_of(Status(Activity(), 0.0, "m", totals=Totals(context=tokens), window=10_000))
     assert items[-1].style == style
+
+
+def test_the_gauge_says_that_it_is_estimated_and_is_never_more_than_full():
+    told = [
+        items_of(Status(Activity(), 0.0, "m", totals=Totals(context=9), window=1_000, estimated=tokens))[-1]
+        for tokens in (0, 500, 5_000)
+    ]
+    assert [item.text[-5:].strip() for item in told] == ["~0 %", "~50 %", "100 %"]
+
+
+@pytest.mark.parametrize("usage", [Usage(), Usage(input=900, output=100)])
+async def test_the_gauge_estimates_where_the_provider_reports_no_usage(usage: Usage):
+    app = app_of(["unused"], model="local:smollm2-135m")
+    app.driver.agent.system_prompt = "word " * 1_000
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.driver.agent.messages = [
+            UserMessage("word " * 1_000),
+            AssistantMessage("Yes.", "local", "smollm2-135m", usage=usage),
+        ]
+        app.updater.show_status()
+        await pilot.pause()
+        estimated = app.driver.estimated_context
+        if usage.total:
+            assert estimated is None
+        else:
+            assert estimated is not None
+            assert 1_800 < estimated < 3_000
+            assert " ~" in screen_text(app)
 
 
 def test_a_narrow_terminal_keeps_the_words_that_matter_most():

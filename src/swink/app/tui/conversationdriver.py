@@ -22,8 +22,10 @@ from swink.errors import AgentError, MissingKey, MisuseError
 from swink.events import AgentEvent, AgentStart, CompactionReport, MessageEnd, MessageUpdate
 from swink.events.transcript import Transcript
 from swink.events.transcript.blockkinds import Custom, ToolBlock
-from swink.messages import Input, ModelSpec, ThinkingLevel, UserMessage
+from swink.messages import AssistantMessage, Input, ModelSpec, ThinkingLevel, UserMessage
+from swink.messages.tokens import overhead_tokens
 from swink.system.aio import resolve
+from swink.tools import Tool
 
 
 class ConversationDriver:
@@ -138,6 +140,17 @@ class ConversationDriver:
     def rate(self) -> float | None:
         """Tokens a second of the reply that streams, as far as its length tells, or of the last one."""
         return self._pace.now if self.is_running else self._pace.last
+
+    @property
+    def estimated_context(self) -> int | None:
+        """About the tokens of the context, if the provider of the last reply did not count them."""
+        messages, prompt = self.agent.messages, self.agent.system_prompt
+        last = next((each for each in reversed(messages) if isinstance(each, AssistantMessage)), None)
+        if last is None or last.failed or last.usage.total:
+            return None
+        tools = [offer for offer in self.agent.tools if isinstance(offer, Tool)]
+        beside = overhead_tokens(prompt if isinstance(prompt, str) else "", tools)
+        return messages.history.most_tokens() + beside
 
     def switch(self, model: ModelSpec) -> None:
         self.agent.model = model

@@ -104,6 +104,7 @@ class ScreenUpdater:
             approval=self._permissions.word,
             totals=driver.transcript.spent,
             window=with_limits(model).context_window,
+            estimated=driver.estimated_context,
             rate=driver.rate,
             queued=len(driver.queued),
             hint=self._hint,

@@ -31,6 +31,8 @@ class Status(Struct, frozen=True):
     totals: Totals = Totals()
     window: int | None = None
     """The model's context window, in tokens."""
+    estimated: int | None = None
+    """Tokens of the context where the provider does not count them."""
     rate: float | None = None
     """Tokens a second of the reply that streams, or of the last one."""
     queued: int = 0
@@ -79,7 +81,9 @@ def items_of(status: Status) -> list[StatusItem]:
         items.append(StatusItem(50, f"↑{_short(read)} ↓{_short(usage.output)}"))
         cost = format_dollars(totals.cost.total, 4) if totals.is_priced else "cost unknown"
         items.append(StatusItem(70, cost))
-    if status.window and totals.context:
+    if status.window and status.estimated is not None:
+        items.append(_gauge(min(1.0, status.estimated / status.window), "~"))
+    elif status.window and totals.context:
         items.append(_gauge(totals.context / status.window))
     return items
 
@@ -95,10 +99,10 @@ def fit(items: Sequence[StatusItem], width: int) -> list[StatusItem]:
 _STATE_STYLES = {"idle": "ok", "running": "accent", "error": "failed", "aborted": "warning"}
 
 
-def _gauge(part: float) -> StatusItem:
+def _gauge(part: float, about: str = "") -> StatusItem:
     filled = min(_GAUGE, round(part * _GAUGE))
     style = "ok" if part < 0.6 else "warning" if part <= 0.85 else "failed"
-    return StatusItem(75, f"{'█' * filled}{'░' * (_GAUGE - filled)} {100 * part:.0f} %", style)
+    return StatusItem(75, f"{'█' * filled}{'░' * (_GAUGE - filled)} {about}{100 * part:.0f} %", style)
 
 
 def _elapsed(seconds: float) -> str:
