@@ -7,6 +7,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import swink
+from swink.models import catalog
 from tests.counts import left_to_more
 
 ROOT = Path(__file__).parents[1]
@@ -105,3 +106,21 @@ def test_the_rule_sees_what_it_should():
     assert imported_by(code) == {"a", "c", "f"}
     code = 'def load(name):\n    return import_module(name)\nload("a.b")\nstore("c")\n'
     assert imported_by(code) - {""} == {"a"}
+
+
+def test_the_install_line_of_the_readme_has_the_extras_of_the_commands_that_it_names():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    ((extras),) = re.findall(r'pip install "\.\[([\w,]+)\]"', readme)
+    named = {"tui": "terminal interface", "local": "embedded model", "eval": "swink eval"}
+    assert {extra for extra, words in named.items() if words in readme} == {*extras.split(",")}
+
+
+def test_the_description_does_not_promise_more_providers_than_there_are():
+    (promised,) = re.findall(r"more than (\w+) providers", PROJECT["description"])
+    surfaces = {name for name in catalog.PROVIDERS if not name.endswith("-responses")} - {"proxy", "local"}
+    assert len(surfaces) > {"twenty": 20}[promised]
+    (more,) = re.findall(
+        r"Groq, OpenRouter, DeepSeek, vLLM and (\w+) more", (ROOT / "README.md").read_text("utf-8")
+    )
+    own = {"anthropic", "openai", "azure", "gemini", "vertex", "bedrock", "xai", "mistral", "ollama"}
+    assert len(surfaces - own) - 4 == {"fifteen": 15}[more]

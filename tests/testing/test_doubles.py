@@ -135,3 +135,11 @@ async def test_a_script_may_pause():
 )
 def test_the_nesting_check_finds_what_is_wrong(events: list[Any]):
     assert nesting_problems(events)
+
+
+@pytest.mark.parametrize(("replies", "said"), [(["a"], "has 1 reply,"), (["a", "b"], "has 2 replies,")])
+async def test_a_script_that_is_used_up_says_how_long_it_was(replies: list[str], said: str):
+    agent = Agent("test:scripted", stream_fn=ScriptedModel(replies))
+    for _ in replies:
+        await agent.run("more")
+    assert said in ((await agent.run("more")).error or "")

@@ -60,8 +60,8 @@ class ScriptedModel:
         self.models.append(model)
         self.options.append(options)
         if self._next >= len(self._replies):
-            count = len(self._replies)
-            raise AssertionError(f"the script has {count} replies, but the model was asked once more")
+            count = "1 reply" if len(self._replies) == 1 else f"{len(self._replies)} replies"
+            raise AssertionError(f"the script has {count}, but the model was asked once more")
         reply = self._replies[self._next]
         self._next += 1
         if callable(reply) and not isinstance(reply, type):

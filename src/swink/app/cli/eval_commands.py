@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from swink.app.cli.terminal import say, wants_colour
 from swink.errors import AgentError, InvalidInput, MisuseError
+from swink.events.transcript.blockkinds import counted
 
 FAILED, WRONG, TROUBLE = 1, 2, 3
 KEY = "SWINK_EVAL_KEY"
@@ -125,7 +126,8 @@ def verify_command(arguments: argparse.Namespace) -> int:
     for note in found.notes:
         say(note)
     if found.ok:
-        print(f"{found.records} results are as they were written")
+        are = "is as it was" if found.records == 1 else "are as they were"
+        print(f"{counted(found.records, 'result')} {are} written")
     return 0 if found.ok else FAILED
 
 
@@ -162,7 +164,7 @@ def import_command(arguments: argparse.Namespace) -> int:
     if path.exists() and not arguments.force:
         raise InvalidInput(f"{path} is there already; --force overwrites it, --output names another")
     write_cases(suite, path)
-    say(f"{len(suite.cases)} cases written to {path}; now: swink eval run {path} --model MODEL")
+    say(f"{counted(len(suite.cases), 'case')} written to {path}; now: swink eval run {path} --model MODEL")
     return 0
 
 

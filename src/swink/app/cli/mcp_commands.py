@@ -9,6 +9,7 @@ from swink.app.assistant.settings import load_settings
 from swink.app.cli.directory import known_trust
 from swink.app.cli.terminal import say, table
 from swink.errors import MisuseError
+from swink.events.transcript.blockkinds import counted
 from swink.system.interrupts import raise_interrupts
 from swink.system.threads import run_to_end
 
@@ -44,7 +45,7 @@ def login_command(arguments: argparse.Namespace) -> int:
         raise MisuseError(f"{server.name} has an Authorization header in its settings, and needs no login")
     raise_interrupts()
     tools = run_to_end(_log_in(server, with_browser=not arguments.no_browser))
-    did = f"logged in to {server.name}; it has {tools} tools"
+    did = f"logged in to {server.name}; it has {counted(tools or 0, 'tool')}"
     say(f"{server.name} works without a login" if tools is None else did)
     return 0
 

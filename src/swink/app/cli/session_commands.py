@@ -20,6 +20,7 @@ from swink.app.cli.jsonlines import complete
 from swink.app.cli.session_lines import all_lines, list_lines
 from swink.app.cli.terminal import add_style, say, say_in_passing, wants_colour, with_bold_head
 from swink.errors import MisuseError, SessionError, SessionNotFound
+from swink.events.transcript.blockkinds import counted
 from swink.memory.backend import Check
 from swink.memory.meta import SessionMeta
 from swink.memory.store import SyncStore
@@ -85,7 +86,11 @@ def fork_command(arguments: argparse.Namespace) -> int:
     """A copy to go on with in another way."""
     store = open_store()
     fork = store.fork(store.find(arguments.id), arguments.at)
-    shared = f"the first {fork.meta.forked_at} messages" if arguments.at is not None else "all messages"
+    shared = (
+        f"the first {counted(fork.meta.forked_at or 0, 'message')}"
+        if arguments.at is not None
+        else "all messages"
+    )
     say(f"a new session with {shared}; go on with: swink --resume {_short(store, fork.id)}")
     print(fork.id)
     return 0
@@ -126,7 +131,7 @@ def export_command(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return 0
     write_file(Path(arguments.out), text)
-    say(f"{title_line(stored.meta)}: {stored.meta.messages} messages written to {arguments.out}")
+    say(f"{title_line(stored.meta)}: {counted(stored.meta.messages, 'message')} written to {arguments.out}")
     return 0
 
 
@@ -138,7 +143,7 @@ def check_command(arguments: argparse.Namespace) -> int:
     damaged = [check for check in checks if not check.sound]
     for check in damaged:
         lost = "; ".join(f"line {loss.line}, {loss.bytes} bytes: {loss.problem}" for loss in check.losses)
-        what = f"{check.messages} messages can be read; lost: {lost}"
+        what = f"{counted(check.messages, 'message')} can be read; lost: {lost}"
         print(f"{check.id}: {what if check.error is None else check.error}")
     if not damaged:
         say(f"{_count(len(checks))} checked, all sound")
@@ -211,7 +216,7 @@ def _repair(store: SyncStore, check: Check) -> int:
     except SessionError as error:
         say(f"{check.id} was left as it is: {error}", "error")
         return 1
-    say(f"{check.id} is repaired: {check.messages} messages; the damaged file is {done.damaged}")
+    say(f"{check.id} is repaired: {counted(check.messages, 'message')}; the damaged file is {done.damaged}")
     return 0
 
 
@@ -252,7 +257,7 @@ def _short(store: SyncStore, id: str) -> str:
 
 
 def _count(number: int) -> str:
-    return "1 session" if number == 1 else f"{number} sessions"
+    return counted(number, "session")
 
 
 def _confirm(old: Sequence[SessionMeta]) -> bool:

@@ -10,6 +10,7 @@ from swink.app.assistant.trust import forget, look_up
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.wizard import Wizard
 from swink.errors import MisuseError
+from swink.events.transcript.blockkinds import counted
 from swink.messages.modelspec import format_dollars
 from swink.models.keys.accounts import ACCOUNTS, account_for
 from swink.models.keys.store import key_places
@@ -106,7 +107,7 @@ def usage(context: CommandContext, rest: str) -> None:
     sent = used.input + used.cache_read + used.cache_write
     unpriced = "" if totals.is_priced else " and what has no known price"
     lines = [
-        f"{totals.prompts} prompts, {totals.replies} replies",
+        f"{counted(totals.prompts, 'prompt')}, {totals.replies} repl{'y' if totals.replies == 1 else 'ies'}",
         f"{sent:,} tokens in{cached}; {used.output:,} out",
         f"cost {format_dollars(totals.cost.total, 4)}{unpriced}",
     ]

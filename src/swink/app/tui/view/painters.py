@@ -24,7 +24,7 @@ from swink.app.tui.view.folds import OWN, Fold
 from swink.app.tui.view.noticepainter import paint_notice
 from swink.app.tui.view.painted import MARGIN, Canvas, Painted, Words
 from swink.events.transcript import Block, NoticeBlock, PromptBlock, ReplyBlock, ThinkingBlock, ToolBlock
-from swink.events.transcript.blockkinds import Spent
+from swink.events.transcript.blockkinds import Spent, counted
 from swink.events.transcript.folding import Transcript
 from swink.messages import Text, text_of
 from swink.system.shorten import clip
@@ -237,7 +237,9 @@ def _paint_prompt(canvas: Canvas, block: PromptBlock, fold: Fold) -> None:
         canvas.text(text, look.prompt, gutter=bar, fill=look.prompt, most=most)
     for name, part in files:
         lines = part.text.count("\n") - 4 if isinstance(part, Text) else 0
-        canvas.line([bar, (f"@ {visible(name)}, {max(1, lines):,} lines", look.dim)], fill=look.prompt)
+        canvas.line(
+            [bar, (f"@ {visible(name)}, {counted(max(1, lines), 'line')}", look.dim)], fill=look.prompt
+        )
     paint_images(canvas, len(block.images), bar, fill=look.prompt)
 
 
