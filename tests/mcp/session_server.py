@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -63,3 +64,47 @@ class SessionServer:
         tools = {"tools": [{"name": "who", "inputSchema": {"type": "object"}}]}
         said = {"content": [{"type": "text", "text": session}]}
         return 200, {"jsonrpc": "2.0", "id": id, "result": tools if method == "tools/list" else said}, ""
+
+
+class KeptServer(SessionServer):
+    """One that keeps its connections, and may drop them when it has read a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+        """Of every call that was read to its end, how many requests its connection had carried before."""
+        self.is_dying = False
+        self.together = asyncio.Barrier(1)
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for writer in self._writers:
+            writer.close()
+        await super().__aexit__(kind, error, trace)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        served = 0
+        with suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+                message = json.loads(
+                    await reader.readexactly(int(headers.get("content-length", "0"))) or "{}"
+                )
+                if message.get("method") == "tools/call":
+                    self.calls.append(served)
+                    if self.is_dying:
+                        break
+                    await self.together.wait()
+                verb, session = head.split(" ")[0], headers.get("mcp-session-id")
+                status, answer, extra = self._answer(verb, session, message)
+                data = json.dumps(answer).encode() if answer is not None else b""
+                lines = f"content-type: application/json\r\n{extra}content-length: {len(data)}\r\n\r\n"
+                writer.write(f"HTTP/1.1 {status} x\r\n{lines}".encode() + data)
+                await writer.drain()
+                served += 1
+        self._writers.discard(writer)
+        writer.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mcp_servers import call, http_server, leftovers, results
-from session_server import SessionServer
+from session_server import KeptServer, SessionServer
 
 from swink import Image
 from swink.errors import MisuseError
@@ -138,3 +138,19 @@ def test_a_header_with_a_secret_does_not_travel_in_clear_text(url: str):
     assert web(url, headers={"X-Team": "blue"})
     assert web(url, headers={"Authorization": "Bearer hunter2hunter2"}, allow_http=True)
     assert web(url.replace("http:", "https:"), headers={"Authorization": "Bearer hunter2hunter2"})
+
+
+async def test_a_call_that_dies_on_a_kept_connection_is_not_sent_on_the_other_kept_ones():
+    async with KeptServer() as server, McpServers([web(server.url)]) as servers:
+        server.together = asyncio.Barrier(8)  # so that eight connections are kept
+        answers = await results(servers, *(call("web_who", number) for number in range(8)))
+        assert not any(answer.is_error for answer in answers)
+        server.together, server.is_dying = asyncio.Barrier(1), True
+        server.calls.clear()
+        (lost,) = await results(servers, call("web_who"))
+        assert "whether 'who' took effect is unknown" in lost.text
+        assert len(server.calls) == 1
+        assert server.calls[0] > 0, "it went out on a kept connection"
+        server.is_dying = False
+        (answer,) = await results(servers, call("web_who"))
+        assert not answer.is_error

@@ -463,3 +463,35 @@ async def _visit(port: int, request: str) -> str:
         return (await reader.read()).decode()
     finally:
         writer.close()
+
+
+class DyingTokens(OAuthServer):
+    """One that drops the connection when it has read a request for a token."""
+
+    is_dying = False
+
+    async def _answer(self, method: str, target: Any, headers: dict[str, str], body: bytes) -> Any:
+        if self.is_dying and target.path == "/token":
+            self.asked.append(target.path)
+            raise ConnectionResetError
+        return await super()._answer(method, target, headers, body)
+
+
+async def test_a_renewal_whose_connection_dies_is_sent_at_most_once_more():
+    async with DyingTokens() as server:
+        await log_in(server)
+        await Logins(server.url).write(replace(Logins(server.url).read_now(), expires=time.time() - 1))
+        server.tokens.clear()
+        server.asked.clear()
+        server.is_dying = True
+        with pytest.raises(McpError, match="needs a login"):
+            async with McpServers([web(server)]):
+                pass
+        assert 1 <= server.asked.count("/token") <= 2
+
+
+async def test_a_login_whose_token_request_dies_fails_and_sends_its_code_once():
+    async with DyingTokens() as server:
+        server.is_dying = True
+        assert "cannot be logged in to" in await failure(server)
+        assert server.asked.count("/token") == 1

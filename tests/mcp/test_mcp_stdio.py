@@ -418,6 +418,15 @@ def test_the_usual_configuration_is_read_and_keys_stay_out_of_sight():
 
 
 @pytest.mark.parametrize(
+    "server", [StdioServer("s", "command", env={"KEY": "hunter2"}), HttpServer("s", "https://example.com")]
+)
+def test_a_server_among_the_tools_of_an_agent_is_refused_with_the_way_to_its_tools(server: Any):
+    with pytest.raises(InvalidTool, match=r"McpServers.*tools=servers\.tools") as raised:
+        Agent("test:scripted", stream_fn=ScriptedModel([]), tools=[server])
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("item", "said"),
     [
         ({"comand": "npx"}, "'comand' means nothing; did you mean 'command'?"),

@@ -37,6 +37,8 @@ Deliver = Callable[[Any], Awaitable[Any]]
 
 _TIMES = 2
 """Logins for one request; a server may always ask for more."""
+_MOST_RENEWALS = 2
+"""Requests for another token that a call may cost: one whose connection died is sent once more."""
 _PATIENCE = 300.0
 """Seconds that a user has for a login."""
 _MOST_BYTES = 1 << 20
@@ -58,7 +60,14 @@ class Authorisation:
         self._login: Login | None = None
         self._alone = asyncio.Lock()
         self.failure = ""
-        """Why there is no login; until it is cleared the user is not asked again."""
+        """Why there is no login; until it is forgotten the user is not asked again."""
+        self._renewals = 0
+        """Requests for another token since a call began."""
+
+    def forget_failure(self) -> None:
+        """A call begins: a login may be tried again."""
+        self.failure = ""
+        self._renewals = 0
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -147,6 +156,9 @@ class Authorisation:
             return True
         if not (refused.tokens or {}).get("refresh_token") or self._client_of(refused) is None:
             return False
+        if self._renewals == _MOST_RENEWALS:
+            return False
+        self._renewals += 1
         provider = self._provider(refused, None, None, None)
         provider.context.token_expiry_time = 1.0
         try:
@@ -157,6 +169,7 @@ class Authorisation:
         renewed = self._sdk.oauth.login_of(provider)
         if renewed.tokens is None or renewed.tokens == refused.tokens:
             return await self._find_newer(refused)
+        self._renewals = 0
         await self._keep(replace(renewed, wanted=refused.wanted))
         return True
 

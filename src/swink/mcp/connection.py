@@ -110,7 +110,7 @@ class ServerConnection:
         if self.asker is not None:
             self.asker.asked = 0
         if self.login is not None:
-            self.login.failure = ""
+            self.login.forget_failure()
         try:
             session = await self.connected()
         except McpError as error:

@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, NoReturn, cast, get_type_hints
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct, ValidationError, convert, field
 
-from swink.errors import AgentError, InvalidInput, MisuseError
+from swink.errors import AgentError, InvalidInput, InvalidTool, MisuseError
 from swink.stream.urls import is_loopback, is_secret_header
 from swink.system.places import config_dir
 
@@ -38,6 +38,14 @@ class _Server(Struct, frozen=True, kw_only=True):
 
     disabled: bool = False
     """Whether it is neither started nor connected to."""
+
+    @property
+    def __swink_tool__(self) -> NoReturn:
+        """A server among `tools=[…]` is refused with the way to have its tools there."""
+        raise InvalidTool(
+            f"{self!r} is an MCP server, not a tool: open it with `async with McpServers([…]) as servers:` "
+            "(swink.mcp) and pass tools=servers.tools"
+        )
 
     def offers(self, tool: str) -> bool:
         """Whether a tool of the server is wanted."""
