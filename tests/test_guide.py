@@ -22,7 +22,7 @@ SAYS = [
     "paused\nBoth steps taken.",
     "Hi. from test:second\nauth 2 messages\ntest:first: bad key",
 ]
-WARNS = {7: "the run failed: no valid output after 2 attempts"}
+WARNS = {7: "the run failed: test:scripted: no valid output after 2 attempts"}
 
 
 def test_every_program_has_its_expectation():

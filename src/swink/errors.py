@@ -138,6 +138,7 @@ class StreamError(ModelError):
     """The stream function failed."""
 
     kind = "stream"
+    advice = "correct what it names, choose another model, or set fallback_models"
 
 
 class CacheMiss(ModelError):
@@ -151,14 +152,18 @@ class StructuredOutputFailed(AgentError):
     """The model gave no valid output within the allowed attempts."""
 
     kind = "structured_output_failed"
+    advice: ClassVar[str] = "raise max_output_retries, ask for a simpler type, or choose another model"
 
-    def __init__(self, attempts: int, last_error: str) -> None:
-        super().__init__(attempts, last_error)
+    def __init__(self, attempts: int, last_error: str, model: str = "") -> None:
+        super().__init__(attempts, last_error, model)
         self.attempts = attempts
         self.last_error = last_error
+        self.model = model
 
     def __str__(self) -> str:
-        return f"no valid output after {self.attempts} attempts; the last problem: {self.last_error}"
+        where, s = f"{self.model}: " if self.model else "", "" if self.attempts == 1 else "s"
+        what = f"{where}no valid output after {self.attempts} attempt{s}"
+        return f"{what}; the last problem: {self.last_error} ({self.advice})"
 
 
 class RunStopped(AgentError):

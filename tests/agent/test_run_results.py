@@ -134,7 +134,7 @@ async def test_the_output_of_an_aborted_run_raises_aborted_with_the_reason():
 
 async def test_the_output_after_a_deadline_says_so():
     result = await agent_on([Pause(10), *give(TOKYO)]).run("q", output=City, deadline=0.01)
-    with pytest.raises(Aborted, match=r"deadline of 0\.01 s passed"):
+    with pytest.raises(Aborted, match=r"^test:m: deadline of 0\.01 s passed \(.*deadline=.*model"):
         result.output  # noqa: B018
     assert result.reason == "deadline of 0.01 s passed"
 

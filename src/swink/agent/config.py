@@ -361,9 +361,10 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
         """The value of the type asked for; if there is none, this raises the run's error."""
         if self.value is UNSET:
             self.raise_for_error()
-            raise StructuredOutputFailed(
-                0, f"the run ended before there was one ({self.reason or self.stop_reason})"
-            )
+            replies = [each for each in self.messages if isinstance(each, AssistantMessage)]
+            model = f"{replies[-1].provider}:{replies[-1].model}" if replies else ""
+            why = f"the run ended before there was one ({self.reason or self.stop_reason})"
+            raise StructuredOutputFailed(0, why, model)
         return cast(T, self.value)
 
     @plainly

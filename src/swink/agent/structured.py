@@ -55,6 +55,7 @@ class StructuredOutput(Policy):
         self._raised: Exception | None = None
         self._cause: Exception | None = None
         self._read = 0
+        self._model = ""
         self.attempts = 0
         self.last_error = ""
         self.value: Any = None
@@ -71,7 +72,7 @@ class StructuredOutput(Policy):
         """The error, once the attempts are used up."""
         if self.received or self.attempts < self._allowed:
             return None
-        error = StructuredOutputFailed(self.attempts, self.last_error)
+        error = StructuredOutputFailed(self.attempts, self.last_error, self._model)
         error.__cause__ = self._cause
         return error
 
@@ -82,6 +83,7 @@ class StructuredOutput(Policy):
         if turn.reason == "steering_interrupt":
             return None
         self._cause, self._raised = self._raised, None
+        self._model = str(ctx.model)
         rejected = [result for result in turn.tool_results if result.tool_name == NAME]
         if rejected:
             self.attempts += len(rejected)

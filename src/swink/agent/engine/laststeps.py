@@ -79,7 +79,9 @@ class LastSteps:
 
     async def _save(self, recorder: Recorder) -> None:
         """Save what the end of the run added; asyncio.run() may cancel the save meanwhile."""
-        late = error = NotSaved("the session did not save in time")
+        late = error = NotSaved(
+            "the session did not save in time; the agent has all messages, and saves them with its next run"
+        )
         for _ in range(SAVE_AGAIN):
             error = await self._do(recorder.save(), late)
             if not isinstance(error, asyncio.CancelledError):

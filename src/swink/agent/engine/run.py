@@ -215,8 +215,9 @@ class Run:
             error.__cause__ = failure
             return End("error", end.reason, error)
         if end.stop_reason == "aborted":
-            reason = self.life.aborted
-            return End("aborted", reason, Aborted(reason or "the run was cancelled"))
+            reason, advice = self.life.aborted, self.life.advice
+            text = f"{self.ledger.attempt.model}: {reason} ({advice})" if advice else reason
+            return End("aborted", reason, Aborted(text or "the run was cancelled"))
         if end.stop_reason is None and (reply := self.ledger.turn.reply) is not None:
             return End(reply.stop_reason, end.reason, end.error, end.stopped)
         return end

@@ -13,6 +13,8 @@ from swink.system.aio import call_later, wait_through_cancel
 
 log = logging.getLogger("swink")
 
+LATE = "give the run a longer deadline=, or choose a faster model; agent.run() goes on from here"
+
 
 class Lifetime:
     """From start to finish. `interrupt` makes the run end itself soon; it is called once, in its thread."""
@@ -20,6 +22,8 @@ class Lifetime:
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self.aborted: str | None = None
+        self.advice = ""
+        """What to do about the abort."""
         self.failure: BaseException | None = None
         self.is_over = False
         self.deadline = inf
@@ -35,17 +39,17 @@ class Lifetime:
             return
         reason, self.deadline = f"deadline of {deadline:g} s passed", self.loop.time() + deadline
         if deadline <= 0:
-            self.abort(reason)
+            self.abort(reason, LATE)
         else:
-            self._timer = call_later(self.loop, deadline, self.abort, reason)
+            self._timer = call_later(self.loop, deadline, self.abort, reason, LATE)
 
-    def abort(self, reason: str = "the run was aborted") -> None:
+    def abort(self, reason: str = "the run was aborted", advice: str = "") -> None:
         """End the run soon, keeping what arrived; safe from any thread, and nothing once it is over."""
         if threading.get_ident() != self._thread:
             with suppress(RuntimeError):  # the event loop is closed
-                self.loop.call_soon_threadsafe(self.abort, reason)
+                self.loop.call_soon_threadsafe(self.abort, reason, advice)
         elif self.aborted is None and self._interrupt is not None:
-            self.aborted = reason
+            self.aborted, self.advice = reason, advice
             self._interrupt()
 
     async def wait(self) -> None:
