@@ -14,9 +14,12 @@ from swink import (
     Agent,
     AgentError,
     AgentResult,
+    AssistantMessage,
     AuthError,
+    Cost,
     ModelError,
     NetworkError,
+    PendingApproval,
     Policy,
     RunStopped,
     Stop,
@@ -31,6 +34,8 @@ from swink import (
 from swink.agent.structured import NAME
 from swink.events import ToolExecutionStart
 from swink.testing import Pause, ScriptedModel, history_problems
+
+KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 @dataclasses.dataclass
@@ -525,3 +530,41 @@ async def test_usage_and_cost_are_those_of_all_attempts():
     result = await agent.run([Text("q")], output=City)
     assert result.usage.total == 9
     assert result.cost is None
+
+
+@pytest.mark.parametrize(
+    "text", ["Oslo.", "word " * 5_000, "\n" * 400, "\x1b[2J" * 200, "\ud800" * 300, "\N{SNOWMAN}'\"" * 200]
+)
+def test_a_result_and_its_agent_fit_on_the_screen(text: str):
+    usage = Usage(10**12, 10**12)
+    result: AgentResult[Any] = AgentResult(
+        (
+            UserMessage((Text("secret plans"),)),
+            AssistantMessage((Text(text),), model="m", stop_reason="stop"),
+        ),
+        "error",
+        usage,
+        Cost(1 / 3),
+        text,
+        reason=text,
+        value=text,
+        pending=tuple(PendingApproval(str(number), text[:100], {"a": text}, {}) for number in range(100)),
+    )
+    agent = Agent(f"test:{text or 'm'}", name=text, stream_fn=ScriptedModel([]))
+    for shown in (str(result), str(agent), str(msgspec.structs.replace(result, error=None))):
+        assert len(shown.split("\n")) <= 5, shown
+        assert max(map(len, shown.split("\n"))) <= 110, shown
+    assert "secret plans" not in repr(result)
+
+
+def test_a_result_is_shown_by_what_people_look_for():
+    message = AssistantMessage((Text("Oslo."),), model="m", stop_reason="stop")
+    result: AgentResult[Any] = AgentResult((message,), "stop", Usage(12, 30), Cost(0.001, 0.0005))
+    wanted = "AgentResult(text='Oslo.', stop_reason='stop', messages=1, tokens=42, cost=0.0015)"
+    assert str(result) == wanted
+    assert str(AgentResult(())) == "AgentResult(stop_reason='stop')"
+
+
+def test_a_result_shows_no_key():
+    message = AssistantMessage((Text(f"It is {KEY}"),), model="m", stop_reason="stop")
+    assert KEY not in repr(AgentResult((message,), "error", error=f"refused {KEY}"))

@@ -723,3 +723,17 @@ async def test_a_tool_given_another_shape_is_held_to_it():
     )
     with pytest.raises(InvalidArguments, match="9"):
         await strict.execute("1", {"number": 10}, ToolContext("1", "small"))
+
+
+def test_a_tool_that_says_nothing_of_itself_warns_once(caplog: pytest.LogCaptureFixture):
+    def undescribed_sum(a: int, b: int) -> int:
+        return a + b
+
+    for _ in range(2):
+        made = tool(undescribed_sum)
+    assert made.description == "undescribed sum"
+    tool(description="Add.")(undescribed_sum)
+    assert [record.getMessage() for record in caplog.records] == [
+        "tool 'undescribed_sum' has no description, so a model knows it by its name alone; "
+        "write a docstring, or pass @tool(description=...)"
+    ]

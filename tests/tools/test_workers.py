@@ -387,6 +387,7 @@ class Oops(Exception):
 
 @tool(isolation="process")
 def double(point: Point) -> Point:
+    "Double."
     if point.x < 0:
         raise Oops("negative")
     return Point(2 * point.x)
@@ -412,6 +413,12 @@ def test_a_function_of_the_main_script_works_with_types_of_its_own(tmp_path: Pat
     script.write_text(GUARDED)
     done = run_python(script, cwd=tmp_path)
     assert (done.stdout.split("\n")[:2], done.stderr) == (["True", "Oops negative"], "")
+
+
+def test_that_a_tool_has_no_description_is_said_by_the_parent_alone(tmp_path: Path):
+    script = tmp_path / "main.py"
+    script.write_text(GUARDED.replace('    "Double."\n', ""))
+    assert run_python(script, cwd=tmp_path).stderr.count("'double' has no description") == 1
 
 
 def test_a_function_of_a_main_module_works_too(tmp_path: Path):

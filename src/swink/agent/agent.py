@@ -1,6 +1,6 @@
 """Agent: the stateful face of the loop. It keeps history, queues and settings; the loop does the work."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Self, Unpack, overload
 
 from msgspec import UNSET, UnsetType
@@ -27,7 +27,7 @@ from swink.agent.queues import Queues, checked_mode
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.agent.running import Paused, Running
 from swink.agent.state import AgentState, model_of, prompt_of, saved_in
-from swink.agent.typedagent import TypedAgent
+from swink.agent.typedagent import Schema, TypedAgent
 from swink.errors import plainly
 from swink.events import AgentEvent, CompactionReport
 from swink.messages import AssistantMessage, Input, LlmMessage, Message, ModelSpec, ThinkingLevel, as_messages
@@ -41,7 +41,6 @@ from swink.tools import Tool, ToolSource, as_offers
 
 T = TypeVar("T", default=None)
 D = TypeVar("D")
-Schema = Mapping[str, Any]
 
 
 class Agent(TypedAgent[DepsT, OutputT]):

@@ -37,9 +37,11 @@ from swink.messages.checks import check_hook, check_list, check_positive, check_
 from swink.messages.jsondata import copy_data
 from swink.messages.providertools import HostedTool, check_hosted
 from swink.messages.records import PendingApproval, Record
+from swink.messages.redact import redact_text
 from swink.models import catalog
 from swink.stream import StreamFn, StreamOptions, asked_through
 from swink.stream.urls import origin_of
+from swink.system.shorten import short_repr
 from swink.tools import DepsT, Tool, ToolSource
 from swink.tools.schema import check_is_type
 
@@ -349,6 +351,20 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
 
     def __hash__(self) -> int:
         return hash((self.messages, self.stop_reason, self.error, self.reason))
+
+    def __repr__(self) -> str:
+        wrong = "reason" if self.error is None else "error"
+        shown = {
+            "text": redact_text(final_text(self.messages)[:1_000]),
+            wrong: redact_text((self.error or self.reason or "")[:1_000]),
+            "pending": [call.name for call in self.pending],
+            "output": "" if self.value is None or self.value is UNSET else type(self.value).__name__,
+            "stop_reason": self.stop_reason,
+            "messages": len(self.messages),
+            "tokens": self.usage.total,
+            "cost": None if self.cost is None else round(self.cost.total, 6),
+        }
+        return short_repr("AgentResult", {key: value for key, value in shown.items() if value})
 
     @property
     def text(self) -> str:

@@ -13,6 +13,7 @@ from swink.agent.running import Running, result_of
 from swink.errors import AgentError, SyncInAsyncContext, forget_frames, plainly
 from swink.messages import Input
 from swink.system.aio import running_loop
+from swink.system.shorten import clip
 from swink.system.threads import run_to_end
 
 T = TypeVar("T", default=None)
@@ -40,9 +41,9 @@ class TypedAgent(Generic[DepsT, OutputT]):
         return self._config.deps
 
     def __repr__(self) -> str:
-        name = "" if self.name is None else f", name={self.name!r}"
-        count = len(self._running.messages)
-        return f"<Agent {str(self._config.spec)!r}{name}, {count} message{'' if count == 1 else 's'}>"
+        name = "" if self.name is None else f", name={clip(repr(self.name), 30)}"
+        model, count = clip(repr(str(self._config.spec)), 50), len(self._running.messages)
+        return f"<Agent {model}{name}, {count} message{'' if count == 1 else 's'}>"
 
     @overload
     async def run(

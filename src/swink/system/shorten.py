@@ -4,11 +4,12 @@
     clip_end("The first words", 10, " [...]")    The first  [...]   the first ten, and then the mark
     clip_middle("The first words", 3, 5)         The … words        the first three and the last five
     clip_list(["a", "b", "c"], 1)                a, and 2 more      the first one, and how many are left out
+    short_repr("Point", {"x": 1, "y": 2})        Point(x=1, y=2)    values within 90 characters each
 
 For the columns of a terminal, in which wide characters take two, there is `assistant/oneline.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def clip(text: str, most: int) -> str:
@@ -32,3 +33,14 @@ def clip_list(items: Sequence[str], most: int, mark: str = "and {} more") -> lis
     """The first of some lines or names; a mark says how many more there are."""
     more = len(items) - most
     return [*items[:most], mark.format(more)] if more > 0 else list(items)
+
+
+def short_repr(name: str, shown: Mapping[str, object]) -> str:
+    """`Name(key=value, …)` with values cut short, in lines of at most 110 characters."""
+    lines = [f"{name}("]
+    for key, value in shown.items():
+        part = clip(f"{key}={value!r}", 90)
+        if len(lines[-1]) + len(part) > 107:
+            lines.append("    ")
+        lines[-1] += f"{part}, "
+    return "\n".join(line.rstrip() for line in lines).removesuffix(",") + ")"

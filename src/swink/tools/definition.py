@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import logging
 import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -19,8 +20,9 @@ from swink.system.aio import resolve
 from swink.tools.schema import Shape, Signature, check_shape, copy_json, parse_docstring
 from swink.tools.toolcontext import ToolContext, WantsT
 from swink.tools.toolresult import InvalidArguments
-from swink.tools.workers import run_in_process, run_in_thread
+from swink.tools.workers import DESCRIPTIONS, run_in_process, run_in_thread
 
+log = logging.getLogger(DESCRIPTIONS)
 D = TypeVar("D", default=Any)
 
 FINAL_OUTPUT = "final_output"
@@ -312,6 +314,8 @@ def _from_function(
     signature = Signature(function, name, parameters, ToolContext)
     make_body = _process_body if options.get("isolation") == "process" else _body
     label = options.pop("label", "") or name.replace("_", " ")
+    if not (description or text):
+        _warn_undescribed(name, getattr(function, "__module__", ""))
     return Tool(
         name=name,
         description=description or text or label,
@@ -321,6 +325,16 @@ def _from_function(
         function=function,
         label=label,
         **options,
+    )
+
+
+@functools.lru_cache(1024)
+def _warn_undescribed(name: str, module: str) -> None:
+    """Say once that a model is told nothing of a tool; a source of tools may make one for every turn."""
+    log.warning(
+        "tool %r has no description, so a model knows it by its name alone; "
+        "write a docstring, or pass @tool(description=...)",
+        name,
     )
 
 

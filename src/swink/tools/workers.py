@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import json
+import logging
 import os
 import sys
 import types
@@ -24,6 +25,9 @@ GRACE = 0.05
 
 PATIENCE = 6.0
 """Seconds the process that ends an isolated tool gets to do so."""
+
+DESCRIPTIONS = "swink.tool.description"
+"""The log of tools that no model can know; silent in the process of an isolated tool."""
 
 _KEEP = str(Path(__file__).with_name("coding") / "supervisor" / "keep.py")
 """The keeper: a program that also adopts, and ends, what a tool starts in a session of its own."""
@@ -177,6 +181,7 @@ def serve_one_call() -> None:
     """The child's side: read one call from stdin, answer on stdout; what the tool prints goes to stderr."""
     import pickle
 
+    logging.getLogger(DESCRIPTIONS).disabled = True  # the parent has said it
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     value, failure = None, None
