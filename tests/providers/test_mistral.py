@@ -283,3 +283,14 @@ async def test_the_key_comes_from_its_own_variable():
     assert isinstance(result.terminal, Error)
     assert "MISTRAL_API_KEY" in result.terminal.message
     assert repr(MistralStreamFn(api_key="sekret")) == "MistralStreamFn(base_url='https://api.mistral.ai')"
+
+
+async def test_a_picture_of_another_models_reply_does_not_follow_a_result_either():
+    picture = Image(Base64Source("iVBORw0KGgo=", "image/png"))
+    calls = [ToolCall("AbCdEfGh1", "weather", {}), ToolCall("AbCdEfGh2", "weather", {})]
+    results = [ToolResultMessage(call.id, "weather", "18") for call in calls]
+    drawn = AssistantMessage([picture, *calls], "elsewhere", "m", "tool_use")
+    for history in ([drawn, *results], [drawn, *results, AssistantMessage([picture], "elsewhere", "m")]):
+        body = await sent([UserMessage("Hi"), *history])
+        roles = [message["role"] for message in body["messages"]]
+        assert roles[:6] == ["user", "assistant", "tool", "tool", "assistant", "user"]

@@ -45,12 +45,16 @@ NAME_SHAPE = r"[a-zA-Z0-9_-]{1,64}"
 
 
 def check_anthropic(body: dict[str, Any]) -> None:
-    """The SDK's types, which know no temperature any more; turns that alternate, the user's first; results in their place."""
+    """The SDK's types, which know no temperature and no top_p any more; turns that alternate, the user's first; results in their place."""
     from anthropic.types.beta.message_create_params import MessageCreateParamsStreaming
 
-    check_types(
-        MessageCreateParamsStreaming, {key: value for key, value in body.items() if key != "temperature"}
-    )
+    typed = {key: value for key, value in body.items() if key not in ("temperature", "top_p")}
+    if "tools" in body:  # of a schema they know the words that all have
+        typed["tools"] = [
+            {**tool, "input_schema": {"type": "object"}} if "input_schema" in tool else tool
+            for tool in body["tools"]
+        ]
+    check_types(MessageCreateParamsStreaming, typed)
     roles = [message["role"] for message in body["messages"]]
     assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
     asked: list[str] = []
@@ -135,12 +139,18 @@ def check_ollama(body: dict[str, Any]) -> None:
         assert message["content"].strip() or message.get("tool_calls") or message.get("images")
     for tool in body.get("tools", []):
         Tool.model_validate(tool)
+        for word in ("$ref", "$defs", "oneOf", "allOf", "const"):  # which the server drops
+            assert not list(_having(tool["function"]["parameters"], word))
+
+
+_GEMINI = {"contents", "tools", "toolConfig", "generationConfig", "systemInstruction", "serviceTier"}
 
 
 def check_gemini(body: dict[str, Any]) -> None:
     """Every part of a body fits the SDK's types, which refuse unknown fields; the first content is the user's."""
     from google.genai import types
 
+    assert body.keys() <= _GEMINI
     for content in body["contents"]:
         types.Content.model_validate_json(json.dumps(content))
         assert content["parts"]

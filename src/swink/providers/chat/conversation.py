@@ -26,6 +26,8 @@ from swink.providers.chat.media import parts_of
 from swink.providers.convert import NO_OUTPUT, CallIds, is_own
 from swink.providers.exchange import encode_body
 
+_PAD = {"role": "assistant", "content": "OK."}
+
 
 class ChatConversation:
     """The messages of one conversation; the system prompt is not among them."""
@@ -43,6 +45,8 @@ class ChatConversation:
             case ToolResultMessage():
                 if self._media:
                     self.items.pop()
+                    if self.items[-1] is _PAD:
+                        self.items.pop()
                 self.items.append(self._result(message))
             case AssistantMessage():
                 self._media = []
@@ -51,13 +55,18 @@ class ChatConversation:
             case UserMessage():
                 self._media = []
                 self._has_called = False
-                if self._dialect.pads_after_results and self.items and self.items[-1]["role"] == "tool":
-                    self.items.append({"role": "assistant", "content": "OK."})
+                self._pad()
                 if parts := parts_of(message.content, self._dialect):
                     is_plain = len(parts) == 1 and parts[0]["type"] == "text"
                     self._put({"role": "user", "content": parts[0]["text"] if is_plain else parts})
         if self._media:
+            self._pad()
             self.items.append({"role": "user", "content": self._media})
+
+    def _pad(self) -> None:
+        """Where the server wants it, the assistant speaks between a result and the user."""
+        if self._dialect.pads_after_results and self.items and self.items[-1]["role"] == "tool":
+            self.items.append(_PAD)
 
     def _put(self, turn: dict[str, Any]) -> None:
         """The next turn; it joins the last one of its role where the server wants them to alternate."""
