@@ -1,5 +1,6 @@
 """Sessions in an SQLite file: WAL, one connection, a lock, errors that say what to do."""
 
+import errno
 import os
 import sqlite3
 import threading
@@ -46,6 +47,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 """What leads from each version of the tables to the next; the number of them is the version."""
+
+
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class SqliteStore(Store):
@@ -209,8 +213,11 @@ class SqliteFile:
                 )
             case ["SQLITE", "FULL"]:
                 return SessionError(f"{self.path} cannot grow: the disk is full; make room and try again")
-            case ["SQLITE", "READONLY"]:
-                return SessionError(f"{self.path} cannot be written: it, or its directory, is read-only")
+            case _ if name.startswith("SQLITE_READONLY") or getattr(error, "errno", 0) in _FORBIDDEN:
+                return SessionError(
+                    f"{self.path} cannot be written: it, or its directory, is read-only, and SQLite writes"
+                    " there even to read; allow your user to (chmod u+rwX), or copy the file to another path"
+                )
             case _ if "fts5" in str(error):
                 return SessionError(f"the SQLite of this Python has no full-text search ({error})")
             case _:

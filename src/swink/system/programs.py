@@ -87,7 +87,8 @@ class Command(Struct, frozen=True):
     async def start(self, **options: Any) -> asyncio.subprocess.Process:
         """Start it on the event loop; the options are those of `asyncio.create_subprocess_exec`."""
         self._check()
-        return await asyncio.create_subprocess_exec(*self.argv, cwd=self.cwd, env=self.env, **options)
+        env = dict(self.env)  # uvloop takes no other mapping
+        return await asyncio.create_subprocess_exec(*self.argv, cwd=self.cwd, env=env, **options)
 
     def spawn(self, **options: Any) -> int:
         """Start it, in our directory, and leave it to itself; the options are those of `os.posix_spawn`."""
