@@ -3,7 +3,8 @@
 import base64
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from adapters import ADAPTERS, EVERY, KEY, AdapterCase
 from frames import framed_events
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from loopback import OWN_FIXTURES, WEATHER, MemoryClient, Tool, read
+from loopback import OWN_FIXTURES, WEATHER, LoopbackServer, MemoryClient, Tool, read
 from msgspec.structs import replace
 from tests.counts import MORE, tried
 from validators import calls_and_results, check_request
 
+from swink import Agent
+from swink import Tool as SwinkTool
 from swink.messages import (
     AssistantMessage,
     Audio,
@@ -324,6 +327,64 @@ async def test_another_model_of_the_same_provider_is_another_author(target: Adap
     ]
     body = json.dumps(await sent(target, history))
     assert ("c2lnbmF0dXJl" in body) == (target.name == "proxy")
+
+
+# --- switches during a run -----------------------------------------------------------------------------------------------
+
+SIGNED = {
+    "anthropic": "anthropic/thinking_and_calls",
+    "openai-responses": "responses/reasoning_and_calls",
+    "gemini": "gemini/parallel-calls",
+}
+
+
+def signatures_of(message: Any) -> list[str]:
+    signed = [getattr(block, "signature", None) for block in message.content]
+    return [signature for signature in signed if signature and len(signature) > 4]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("anthropic", "openai-responses"), ("openai-responses", "gemini"), ("gemini", "anthropic")],
+)
+async def test_signatures_go_back_to_their_provider_alone_when_a_tool_switches_models(
+    first: str, second: str
+):
+    cases = {name: EVERY[name] for name in (first, second)}
+    async with LoopbackServer() as one, LoopbackServer() as two:
+        servers = {first: one, second: two}
+        for name, server in servers.items():
+            server.reply((OWN_FIXTURES / f"{SIGNED[name]}.txt").read_bytes())
+        one.reply(b"".join(cases[first].text))
+        fns = {name: cases[name].make(servers[name].url, KEY) for name in cases}
+
+        async def ask(model: Any, context: Any, options: Any) -> AsyncIterator[Any]:
+            name = next(name for name, case in cases.items() if case.model.provider == model.provider)
+            async with aclosing(fns[name](model, context, options)) as events:
+                async for event in events:
+                    yield event
+
+        def switch(*_: Any) -> str:
+            asked = first if len(two.requests) else second
+            agent.model = cases[asked].model
+            return "switched"
+
+        tools = [SwinkTool.raw(each.name, each.description, each.parameters_schema, switch) for each in TOOLS]
+        agent = Agent(cases[first].model, stream_fn=ask, tools=tools)
+        result = (await agent.run("Weather?")).raise_for_error()
+        for fn in fns.values():
+            await fn.aclose()
+    assert result.text == "Hello, world"
+    replies = [message for message in result.messages if isinstance(message, AssistantMessage)]
+    assert [reply.provider for reply in replies] == [
+        cases[name].model.provider for name in (first, second, first)
+    ]
+    mine, theirs = signatures_of(replies[0]), signatures_of(replies[1])
+    assert mine
+    other, back = two.requests[0].body.decode(), one.requests[1].body.decode()
+    assert not [signature for signature in mine if signature in other]
+    assert not [signature for signature in theirs if signature in back]
+    assert all(signature in back for signature in mine if signature[0] != "{")
 
 
 # --- images ------------------------------------------------------------------------------------------------------------
