@@ -124,3 +124,7 @@ def test_the_description_does_not_promise_more_providers_than_there_are():
     )
     own = {"anthropic", "openai", "azure", "gemini", "vertex", "bedrock", "xai", "mistral", "ollama"}
     assert len(surfaces - own) - 4 == {"fifteen": 15}[more]
+
+
+def test_the_package_and_the_project_have_one_version():
+    assert swink.__version__ == PROJECT["version"]
