@@ -299,6 +299,7 @@ async def test_a_tool_that_raises_logs_its_traceback_once_without_secrets(heard:
 
     @tool
     async def fetch() -> str:
+        """Fetch."""
         try:
             deeper()
         except LookupError as error:
@@ -321,6 +322,7 @@ async def test_a_tool_that_raises_logs_its_traceback_once_without_secrets(heard:
 async def test_a_tool_in_a_thread_that_raises_is_logged_the_same(heard: Heard):
     @tool
     def fetch() -> str:
+        """Fetch."""
         raise LookupError("in a thread")
 
     await agent_on([ToolCall("1", "fetch")], "done", tools=[fetch]).run("q")
@@ -331,6 +333,7 @@ async def test_a_tool_in_a_thread_that_raises_is_logged_the_same(heard: Heard):
 async def test_two_calls_that_raise_are_two_tracebacks(heard: Heard):
     @tool
     async def fetch(n: int) -> str:
+        """Fetch."""
         raise LookupError(f"number {n}")
 
     calls = [ToolCall(str(n), "fetch", {"n": n}) for n in (1, 2)]
@@ -341,6 +344,7 @@ async def test_two_calls_that_raise_are_two_tracebacks(heard: Heard):
 async def test_what_a_tool_says_to_the_model_on_purpose_is_not_logged(heard: Heard):
     @tool
     async def fetch(n: int) -> str:
+        """Fetch."""
         raise ToolError("there is no such page")
 
     calls = [ToolCall("1", "fetch", {"n": 1}), ToolCall("2", "fetch", {"n": "x"}), ToolCall("3", "nope")]
@@ -351,6 +355,7 @@ async def test_what_a_tool_says_to_the_model_on_purpose_is_not_logged(heard: Hea
 async def test_a_tool_that_is_cancelled_or_times_out_is_not_logged(heard: Heard):
     @tool(timeout=0.01)
     async def slow() -> str:
+        """Wait."""
         await asyncio.sleep(10)
         return "never"
 
@@ -368,6 +373,7 @@ async def test_an_exception_that_cannot_say_what_it_is_is_logged_all_the_same(he
 
     @tool
     async def fetch() -> str:
+        """Fetch."""
         raise Mute
 
     agent = agent_on([ToolCall("1", "fetch")], "done", tools=[fetch])

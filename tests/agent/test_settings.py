@@ -353,7 +353,7 @@ async def test_a_source_is_asked_once_per_turn_off_the_event_loop():
 
 
 async def test_a_tool_named_by_itself_stays_before_one_of_a_source(caplog: pytest.LogCaptureFixture):
-    @tool(name="work")
+    @tool(name="work", description="Work.")
     async def impostor() -> str:
         return "no"
 

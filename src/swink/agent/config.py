@@ -1,5 +1,6 @@
 """Configuration of the loop, the context it works on, and the result it gives."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, cast, get_args
 
@@ -10,7 +11,7 @@ from typing_extensions import TypeVar
 from swink.agent.context.compaction import Transform, as_transformers
 from swink.agent.context.prefixguard import PrefixGuard, TokenRatio
 from swink.agent.context.windows import SlidingWindow, in_order
-from swink.agent.policy import Approve, Policy
+from swink.agent.policy import Approve, Policy, check_slots
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.errors import (
     AgentError,
@@ -45,6 +46,7 @@ from swink.system.shorten import short_repr
 from swink.tools import DepsT, Tool, ToolSource
 from swink.tools.schema import check_is_type
 
+log = logging.getLogger("swink")
 T = TypeVar("T", default=Any)
 Model = str | ModelSpec
 Route = tuple[ModelSpec, StreamFn]
@@ -54,6 +56,7 @@ QueueMode = Literal["one_at_a_time", "all"]
 APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
 Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]
 ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
+_WAITS = "the run waits for an approval of %s, so its text is no answer yet; go on with run(approvals={%s})"
 _EXECUTIONS = ("concurrent", "sequential", "priority")
 Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
 
@@ -222,6 +225,8 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_positive("tool_timeout", self.tool_timeout)
         if self.hosted != ():
             self.hosted = check_hosted(self.hosted)
+        if isinstance(self.approve, bool):
+            raise InvalidInput("approve is a function of the request; approval_mode='off' asks for no call")
         for name, hook in (
             ("stream_fn", self.stream_fn),
             ("approve", self.approve),
@@ -369,6 +374,10 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
     @property
     def text(self) -> str:
         """The text of the last reply."""
+        if self.pending:
+            names = ", ".join([call.name for call in self.pending])
+            answers = ", ".join([f"{call.call_id!r}: True" for call in self.pending])
+            log.warning(_WAITS, names, answers)
         return final_text(self.messages)
 
     @property
@@ -438,3 +447,4 @@ def check_policies(policies: Sequence[Policy]) -> None:
         if not isinstance(policy, Policy):
             made = f"{policy.__name__}(...)" if isinstance(policy, type) else "a Policy"
             raise InvalidInput(f"policies holds policy objects: write {made} instead of {policy!r}")
+        check_slots(policy)

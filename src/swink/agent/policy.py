@@ -381,6 +381,13 @@ def _withheld(message: Message, policy: str) -> Message:
             return message
 
 
+def check_slots(policy: Policy) -> None:
+    """Warn of a policy without a slot of its own, such as one whose method has another name."""
+    if not any(_overriding((policy,), slot) for slot in Slots.__slots__):
+        slots = ", ".join(Slots.__slots__)
+        log.warning("%s has none of %s, so it is never called", type(policy).__name__, slots)
+
+
 def _overriding(policies: Sequence[Policy], slot: str) -> tuple[Policy, ...]:
     return (
         tuple([policy for policy in policies if getattr(type(policy), slot) is not getattr(Policy, slot)])

@@ -58,6 +58,7 @@ class StructuredOutput(Policy):
         self._model = ""
         self.attempts = 0
         self.last_error = ""
+        self._model = ""
         self.value: Any = None
         self.received = False
         self.tool = Tool.raw(
@@ -78,6 +79,7 @@ class StructuredOutput(Policy):
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
         """Stop when the output is there or the attempts are used up; ask again when the model only talked."""
+        self._model = str(ctx.model)
         if self.received:
             return Stop(DONE, expected=True)
         if turn.reason == "steering_interrupt":

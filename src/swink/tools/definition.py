@@ -263,6 +263,11 @@ def as_tool(value: Any) -> Tool:
                 )
         options = {key: getattr(value, key) for key in _OPTIONS if hasattr(value, key)}
         return Tool.raw(value.name, value.description, value.parameters_schema, value.execute, **options)
+    if type(value).__module__.startswith("swink.mcp."):
+        raise InvalidTool(
+            f"{type(value).__name__} is no tool; open `async with McpServers([…]) as servers:` "
+            "and pass tools=servers.tools"
+        )
     if not callable(value):
         raise InvalidTool(
             f"{value!r} is not a tool: pass a typed function, a @tool, or an object with name, description, "
