@@ -10,7 +10,7 @@ export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 # Compiled modules are kept: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-more check fix bench mutants clean
+.PHONY: run test test-more check fix bench soak mutants clean
 
 run: .venv/.ready-to-run
 	@$(BIN)/swink
@@ -41,6 +41,10 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/tui.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/telemetry.py
+
+# Ten minutes of mixed faults: memory, open files, tasks and threads must not grow.
+soak: .venv/.ready-to-test
+	$(BIN)/python benchmarks/soak.py
 
 # Changes single places of the source and counts how many of them the tests notice; takes an hour or more.
 mutants: .venv/.ready-to-test

@@ -6,7 +6,8 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
+from tests.pages import ROOT
 from tests.stuck_places import PLACES
 
 PROGRAM = Path(__file__).parents[2] / "stuck_places.py"
@@ -79,3 +80,11 @@ def test_a_program_exits_while_an_approval_still_reads_its_standard_input() -> N
         assert program.wait(WITHIN) == 0, program.stderr and program.stderr.read()
         assert program.stdout
         assert program.stdout.read() == "aborted\n"
+
+
+@left_to_more
+@pytest.mark.skipif(sys.platform != "linux", reason="it counts in /proc")
+def test_a_minute_of_mixed_faults_leaves_nothing_behind():
+    soak = [sys.executable, ROOT / "benchmarks" / "soak.py", "--seconds", "40"]
+    done = subprocess.run(soak, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
