@@ -83,8 +83,11 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
             return [text]
     by_id = {name.partition(":")[2]: name for name in reversed(names)}
     # Of a known provider the models alone are compared: its name would make all of them look near.
-    there = [spec.model_id for spec in catalog.models(provider)] if colon else []
-    close = [f"{provider}:{found}" for found in get_close_matches(model_id, there, n=count)]
+    if colon and not catalog.has_provider(provider):
+        close = get_close_matches(text.lower(), names, n=count, cutoff=0.7)
+    else:
+        there = [spec.model_id for spec in catalog.models(provider)] if colon else []
+        close = [f"{provider}:{found}" for found in get_close_matches(model_id, there, n=count)]
     like = [by_id[found] for found in get_close_matches(model_id or provider, by_id, n=count, cutoff=0.7)]
     near = list(dict.fromkeys([*exact, *close, *like]))
     if text in near:
