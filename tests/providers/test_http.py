@@ -89,8 +89,13 @@ async def test_a_connection_is_used_again(client: AiohttpClient):
 
 
 async def test_a_refused_connection_is_a_network_error(client: AiohttpClient, unused_port: int):
-    with pytest.raises(NetworkError, match=r"127\.0\.0\.1"):
+    with pytest.raises(NetworkError, match=r"127\.0\.0\.1:\d+: connection refused: nothing listens there"):
         await client.send(Request(f"http://127.0.0.1:{unused_port}/"), LIMITS)
+
+
+async def test_a_host_that_does_not_exist_is_told_in_plain_words(client: AiohttpClient):
+    with pytest.raises(NetworkError, match=r"^nowhere\.invalid: there is no host of this name"):
+        await client.send(Request("https://nowhere.invalid/"), LIMITS)
 
 
 async def test_a_body_cut_short_is_a_network_error(client: AiohttpClient):

@@ -10,6 +10,7 @@ the last of them, or when its event loop shuts down, so nobody has to close anyt
 import asyncio
 import atexit
 import re
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import lru_cache, partial
@@ -356,9 +357,15 @@ class _AiohttpResponse:
 
 
 def _explain(url: str, error: BaseException) -> str:
-    name = type(error).__name__
-    detail = redact_text(str(error))
-    return f"{urlsplit(url).netloc}: {name}: {detail}" if detail else f"{urlsplit(url).netloc}: {name}"
+    """What went wrong with a request, in plain words where it is clear."""
+    place = urlsplit(url).netloc
+    cause = getattr(error, "os_error", None)  # of a connection that was not made
+    if isinstance(cause, ConnectionRefusedError):
+        return f"{place}: connection refused: nothing listens there; is the server running?"
+    if isinstance(cause, socket.gaierror):
+        return f"{place}: there is no host of this name, or it cannot be looked up from here"
+    name, detail = type(error).__name__, redact_text(str(error))
+    return f"{place}: {name}: {detail}" if detail else f"{place}: {name}"
 
 
 _shared = Pools()
