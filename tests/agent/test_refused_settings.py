@@ -99,7 +99,7 @@ CONSTRUCTION: list[tuple[str, Any, str]] = [
     ("policies", Sound(), "policies is a list of policy objects"),
     ("policies", [5], "write a Policy instead of 5"),
     ("policies", 5, "policies is a list"),
-    ("approve", True, "approve is a function, not bool"),
+    ("approve", True, "approve is a function of the request"),
     ("approval_mode", "always", "'on', 'smart', 'off', not 'always'"),
     ("approval_mode", None, "'on', 'smart', 'off', not None"),
     (

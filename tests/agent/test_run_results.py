@@ -389,7 +389,7 @@ async def test_a_tool_error_of_a_validator_is_the_models_to_answer_and_counts(is
         "A is no capital",
         "B is no capital",
     ]
-    assert "after 2 attempts by test:m; the last problem: B is no capital" in (result.error or "")
+    assert "after 2 attempts; the last problem: B is no capital" in (result.error or "")
     assert history_problems(agent.messages) == []
 
 

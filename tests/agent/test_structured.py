@@ -240,7 +240,7 @@ async def test_a_validator_that_raises_sends_the_model_its_reason_and_counts_as_
     assert agent.messages[2].text == "too small, name a larger one"
     failing = agent_on(call(small), call(small, "2"))
     result = await failing.run("q", output=DataCity, validate=validate, max_output_retries=1)
-    assert "after 2 attempts by test:m; the last problem: too small" in (result.error or "")
+    assert "after 2 attempts; the last problem: too small" in (result.error or "")
 
 
 @pytest.mark.parametrize("is_async", [False, True])
