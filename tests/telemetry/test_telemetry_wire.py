@@ -109,7 +109,7 @@ async def test_a_provider_gets_no_baggage(seen: Seen, burdened: None):
         headers = {name.lower(): value for name, value in server.requests[0].headers.items()}
     assert "traceparent" in headers
     assert "baggage" not in headers
-    assert "grace" not in str(headers)
+    assert "example" not in str(headers)
 
 
 async def test_what_asks_a_model_has_no_baggage_to_pass_on_and_tools_keep_theirs(seen: Seen, burdened: None):
