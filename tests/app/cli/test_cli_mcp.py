@@ -61,7 +61,7 @@ def test_a_login_in_the_browser_is_kept_and_forgotten(place: Place, wanting: str
     browser.chmod(0o755)
     done = place.swink("mcp", "login", "web", env={"BROWSER": f"{browser} %s &"})
     assert (done.code, done.out) == (0, ""), done
-    assert "logged in to web; it has 1 tools" in done.err, done
+    assert "logged in to web; it has 1 tool" in done.err, done
     assert "code_challenge_method=S256" in done.err
     kept = json.loads((place.config / "keys.json").read_text())
     assert list(kept) == [f"mcp:{wanting}"]
