@@ -6,7 +6,8 @@ from swink.system import (
 
 # isort: split
 from swink.agent import Agent
-from swink.agent.config import AgentContext, AgentLoopConfig, AgentResult, PromptContext
+from swink.agent.agentresult import AgentResult
+from swink.agent.config import AgentContext, AgentLoopConfig, PromptContext
 from swink.agent.context.windows import SlidingWindow
 from swink.agent.eventstream import EventStream
 from swink.agent.functions import agent_loop, agent_loop_continue

@@ -1,4 +1,4 @@
-"""Dependencies reach tools and prompts and nothing else; instructions may be written anew for each run."""
+"""Dependencies reach tools, prompts and policies and nothing else; instructions may be written anew for each run."""
 
 import asyncio
 import json

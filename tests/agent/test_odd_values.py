@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from swink import Agent, Policy, ToolContext, tool
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.policy import Approved, Inject, Rejected, Rewrite, Skip, Stop
 from swink.agent.retry import ExponentialBackoff
 from swink.app.cli.jsonlines import JsonPrinter

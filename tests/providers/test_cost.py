@@ -9,7 +9,7 @@ from frames import event_frame
 from loopback import MemoryClient, sse
 
 from swink import Agent, ExponentialBackoff
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.messages import Cost, ModelSpec, Price, Usage
 from swink.models.catalog import price_of
 from swink.providers.openai import OpenAIStreamFn

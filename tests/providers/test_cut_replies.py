@@ -12,7 +12,7 @@ from frames import event_frame
 from loopback import sse
 
 from swink import Agent, ExponentialBackoff
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.events import MessageUpdate
 from swink.messages import AssistantMessage, Cost, ModelSpec, Price, Usage
 from swink.providers.proxy.wire import encode_reply

@@ -32,7 +32,7 @@ from faults import (
 from loopback import Read, read
 
 from swink import Agent, ExponentialBackoff
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.stream import Done, Error, StreamOptions, Timeout
 
 SHORT = 0.2

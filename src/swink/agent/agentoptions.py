@@ -37,7 +37,7 @@ T = TypeVar("T", default=Any)
 D = TypeVar("D", default=Any)
 
 
-class Function(Protocol):
+class PlainFunction(Protocol):
     """A function or a method; a `Tool` is none, so that its dependencies are checked."""
 
     @property
@@ -90,7 +90,7 @@ class AgentOptions(TypedDict, Generic[D], total=False):
     name: str | None
     thinking_level: ThinkingLevel | None
     system_prompt: SystemPrompt[D] | UnsetType
-    tools: Sequence[Tool[D] | Function | ToolSource | ToolLike[D]] | ToolSource
+    tools: Sequence[Tool[D] | PlainFunction | ToolSource | ToolLike[D]] | ToolSource
     messages: Sequence[Message]
     stream_fn: StreamFn | None
     options: StreamOptions

@@ -1,10 +1,9 @@
-"""Configuration of the loop, the context it works on, and the result it gives."""
+"""Configuration of the loop, and the context it works on."""
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, cast, get_args
+from typing import Any, Generic, Literal, Protocol, get_args
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 from typing_extensions import TypeVar
 
@@ -14,39 +13,26 @@ from swink.agent.context.windows import SlidingWindow, in_order
 from swink.agent.policy import Approve, Policy, check_slots
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.errors import (
-    AgentError,
     AuthError,
     InvalidInput,
-    RunStopped,
-    StructuredOutputFailed,
-    error_for,
-    plainly,
 )
-from swink.events import final_text
 from swink.messages import (
-    AssistantMessage,
-    Cost,
     LlmMessage,
     Message,
     ModelSpec,
     Price,
-    StopReason,
     ToolCall,
-    Usage,
 )
 from swink.messages.checks import check_hook, check_list, check_positive, check_type, check_word
 from swink.messages.jsondata import copy_data
 from swink.messages.providertools import HostedTool, check_hosted
-from swink.messages.records import PendingApproval, Record
-from swink.messages.redact import redact_text
+from swink.messages.records import Record
 from swink.models import catalog
 from swink.stream import StreamFn, StreamOptions, asked_through
 from swink.stream.urls import origin_of
-from swink.system.shorten import short_repr
 from swink.tools import DepsT, Tool, ToolSource
 from swink.tools.schema import check_is_type
 
-log = logging.getLogger("swink")
 T = TypeVar("T", default=Any)
 Model = str | ModelSpec
 Route = tuple[ModelSpec, StreamFn]
@@ -56,7 +42,6 @@ QueueMode = Literal["one_at_a_time", "all"]
 APPROVAL_MODES, QUEUE_MODES = get_args(ApprovalMode), get_args(QueueMode)
 Partition = Callable[[Sequence[ToolCall]], Sequence[Sequence[int]]]
 ToolExecution = Literal["concurrent", "sequential", "priority"] | Partition
-_WAITS = "the run waits for an approval of %s, so its text is no answer yet; go on with run(approvals={%s})"
 _EXECUTIONS = ("concurrent", "sequential", "priority")
 Poll = Callable[[], Sequence[Message] | Awaitable[Sequence[Message]]]
 
@@ -326,86 +311,6 @@ class AgentLoopConfig(Struct, kw_only=True):
         explained = type(error)(text, model=error.model)
         explained.__cause__ = error.__cause__
         return explained
-
-
-class AgentResult(Struct, Generic[T], frozen=True, eq=False):
-    """What a run came to. A model failure is a result with `stop_reason="error"`, not an exception."""
-
-    messages: tuple[Message, ...]
-    stop_reason: StopReason = "stop"
-    usage: Usage = Usage()
-    cost: Cost | None = None
-    error: str | None = None
-    error_kind: str | None = None
-    reason: str | None = None
-    """Why a policy, a deadline or a pause ended the run."""
-    exception: AgentError | None = None
-    """The error itself, whose `__cause__` is what a stream function or a server raised."""
-    value: T | UnsetType | None = None
-    """The output; UNSET if one was asked for and there is none."""
-    pending: tuple[PendingApproval, ...] = ()
-    """The calls that wait for an approval, if the run ended with `reason="approval"`."""
-    stopped: bool = False
-    """Whether a policy ended the run that did not expect to; `raise_for_error` asks for an answer then."""
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        fields = [name for name in self.__struct_fields__ if name != "exception"]
-        return all(getattr(self, name) == getattr(other, name) for name in fields)
-
-    def __hash__(self) -> int:
-        return hash((self.messages, self.stop_reason, self.error, self.reason))
-
-    def __repr__(self) -> str:
-        wrong = "reason" if self.error is None else "error"
-        shown = {
-            "text": redact_text(final_text(self.messages)[:1_000]),
-            wrong: redact_text((self.error or self.reason or "")[:1_000]),
-            "pending": [call.name for call in self.pending],
-            "output": "" if self.value is None or self.value is UNSET else type(self.value).__name__,
-            "stop_reason": self.stop_reason,
-            "messages": len(self.messages),
-            "tokens": self.usage.total,
-            "cost": None if self.cost is None else round(self.cost.total, 6),
-        }
-        return short_repr("AgentResult", {key: value for key, value in shown.items() if value})
-
-    @property
-    def text(self) -> str:
-        """The text of the last reply."""
-        if self.pending:
-            names = ", ".join([call.name for call in self.pending])
-            answers = ", ".join([f"{call.call_id!r}: True" for call in self.pending])
-            log.warning(_WAITS, names, answers)
-        return final_text(self.messages)
-
-    @property
-    @plainly
-    def output(self) -> T:
-        """The value of the type asked for; if there is none, this raises the run's error."""
-        if self.value is UNSET:
-            self.raise_for_error()
-            replies = [each for each in self.messages if isinstance(each, AssistantMessage)]
-            model = f"{replies[-1].provider}:{replies[-1].model}" if replies else ""
-            why = f"the run ended before there was one ({self.reason or self.stop_reason})"
-            raise StructuredOutputFailed(0, why, model)
-        return cast(T, self.value)
-
-    @plainly
-    def raise_for_error(self) -> "AgentResult[T]":
-        """The result itself, unless the run failed, was aborted, or stopped before its answer."""
-        if self.stopped and (self.value is UNSET or not is_answered(self.messages)):
-            raise RunStopped(self.reason or "a policy stopped it", self)
-        if self.stop_reason not in ("error", "aborted"):
-            return self
-        raise self.exception or error_for(self.error_kind, self.error or self.reason or self.stop_reason)
-
-
-def is_answered(messages: Sequence[Message]) -> bool:
-    """Whether the last word is a whole reply that calls no tool."""
-    last = messages[-1] if messages else None
-    return isinstance(last, AssistantMessage) and not last.failed and not last.tool_calls
 
 
 def check_session(session: PlainSession) -> None:

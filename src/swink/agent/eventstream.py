@@ -10,7 +10,7 @@ from typing import Any, Generic
 from msgspec import UNSET
 from typing_extensions import TypeVar
 
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.engine.run import Lifetime
 from swink.errors import InvalidInput, MisuseError
 from swink.events import AgentEvent, MessageUpdate

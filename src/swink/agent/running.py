@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from swink.agent.agentoptions import check_no_deps
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.loop import take_turns
 from swink.agent.engine.run import End, Run

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.engine.run import Run
 from swink.agent.policy import Inject, Policy, PolicyContext, ReplyVerdict, Stop, Turn
 from swink.errors import InvalidInput, InvalidTool, StructuredOutputFailed

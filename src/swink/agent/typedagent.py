@@ -7,7 +7,8 @@ from typing import Any, Generic, Unpack, overload
 from typing_extensions import TypeForm, TypeVar
 
 from swink.agent.agentoptions import DepsT, OutputT, RunOptions
-from swink.agent.config import AgentLoopConfig, AgentResult
+from swink.agent.agentresult import AgentResult
+from swink.agent.config import AgentLoopConfig
 from swink.agent.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.running import Running, result_of
 from swink.errors import AgentError, SyncInAsyncContext, forget_frames, plainly

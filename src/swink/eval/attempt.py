@@ -19,7 +19,8 @@ from msgspec import Struct, convert, json
 from msgspec.structs import replace
 
 from swink import Agent
-from swink.agent.config import AgentResult, Model
+from swink.agent.agentresult import AgentResult
+from swink.agent.config import Model
 from swink.agent.policy import Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy, wait_before
 from swink.errors import AgentError, InvalidInput, ModelError, error_for

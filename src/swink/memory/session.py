@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import NoneType
 from typing import Any
 
-from swink.agent.session.sessiondiff import Writer
+from swink.agent.session.sessiondiff import SessionWriter
 from swink.errors import InvalidInput
 from swink.memory.backend import Backend, Stored
 from swink.memory.heldkeys import keys_named, without_keys
@@ -87,7 +87,7 @@ class _Session:
         messages: Sequence[Message],
         state: dict[str, Any] | None,
         records: Sequence[Record],
-        writer: Writer | None = None,
+        writer: SessionWriter | None = None,
     ) -> None:
         """One transaction; in memory it is there only when it is stored."""
         if writer is not None:
@@ -124,7 +124,7 @@ class _Session:
         messages: Sequence[Message],
         state: dict[str, Any] | None,
         records: Sequence[Record],
-        writer: Writer,
+        writer: SessionWriter,
     ) -> None:
         """Append, then call back in this event loop with what went wrong, if anything did; for the engine."""
         loop = asyncio.get_running_loop()

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.policy import Inject, Policy, PolicyContext, Turn
 from swink.agent.retry import ExponentialBackoff
 from swink.errors import AuthError, NetworkError

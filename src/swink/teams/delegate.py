@@ -13,7 +13,7 @@ import msgspec
 from typing_extensions import TypeVar
 
 from swink.agent import Agent
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.engine.account import payer
 from swink.errors import InvalidTool
 from swink.messages import AssistantMessage, Text, ToolResult

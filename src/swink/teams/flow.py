@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.engine.account import total_cost
 from swink.agent.engine.runlifetime import Lifetime
 from swink.agent.eventstream import Buffer, EventStream, Subscribers

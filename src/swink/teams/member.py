@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from swink.agent import Agent
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.agent.policy import enclosing
 from swink.errors import AlreadyRunning, InvalidInput
 from swink.events import AgentEvent, ToolExecutionUpdate

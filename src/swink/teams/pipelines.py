@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.errors import MisuseError
 from swink.messages import Input
 from swink.messages.checks import check_hook

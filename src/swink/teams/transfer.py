@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from swink.agent import Agent
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.errors import AlreadyRunning, InvalidInput, MisuseError
 from swink.messages import Input
 from swink.messages.history import Snapshot

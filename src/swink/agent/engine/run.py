@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.agent.config import AgentResult, is_answered
+from swink.agent.agentresult import AgentResult, is_answered
 from swink.agent.engine.laststeps import LastSteps
 from swink.agent.engine.ledger import Ledger, Recorder
 from swink.agent.engine.runlifetime import Lifetime

@@ -85,7 +85,7 @@ class Update(Struct, frozen=True):
     after: _Knowledge
 
 
-class Writer(Struct):
+class SessionWriter(Struct):
     """An agent as its session knows it: how much had been written when the agent last read or wrote."""
 
     at: int
@@ -126,7 +126,7 @@ class SessionDiff:
         self._append = append if is_async(append) else self._one_by_one(append)
         self._session = session
         self._start = _starter_of(session)
-        self._writer = Writer(getattr(session, "written", 0))
+        self._writer = SessionWriter(getattr(session, "written", 0))
         self.takes_records = session is not None and takes_records(append)
         self.report: CompactionReport | None = None
         """Of the compaction that made the history what it is."""

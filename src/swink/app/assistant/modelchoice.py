@@ -11,6 +11,7 @@ from swink.messages import ModelSpec
 from swink.models import catalog
 from swink.models.keys.accounts import ACCOUNTS
 from swink.models.keys.store import key_places
+from swink.models.nearnames import nearest_provider
 
 LOCAL = "local:smollm2-135m"
 
@@ -64,7 +65,8 @@ def parse_model(text: str) -> ModelSpec:
 def unknown_provider(text: str) -> UnknownModel:
     """The error for "provider:model", or a provider alone, of an unknown provider, with the nearest name."""
     provider, colon, model_id = text.partition(":")
-    near = [f"{name}{colon}{model_id}" for name in _nearest_provider(provider)]
+    like = nearest_provider(provider, catalog.PROVIDERS)
+    near = [f"{like}{colon}{model_id}"] if like else []
     if colon and not near:
         near = nearest_models(text, 1)
     hint = f"did you mean {near[0]}? " if near else ""
@@ -77,9 +79,10 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
     names = [str(spec) for spec in catalog.models()]
     provider, colon, model_id = text.lower().partition(":")
     exact = [name for name in names if name.partition(":")[2] == (model_id if colon else provider)]
-    if colon and not catalog.has_provider(provider) and (like := _nearest_provider(provider)):
-        provider, text = like[0], f"{like[0]}:{model_id}"
-        if text not in names and not catalog.models(like[0]):
+    if colon and not catalog.has_provider(provider):
+        provider = nearest_provider(provider, catalog.PROVIDERS) or provider
+        text = f"{provider}:{model_id}"
+        if catalog.has_provider(provider) and text not in names and not catalog.models(provider):
             return [text]
     by_id = {name.partition(":")[2]: name for name in reversed(names)}
     # Of a known provider the models alone are compared: its name would make all of them look near.
@@ -93,10 +96,6 @@ def nearest_models(text: str, count: int = 3) -> list[str]:
     if text in near:
         near.sort(key=lambda name: name != text)
     return near[:count]
-
-
-def _nearest_provider(provider: str) -> list[str]:
-    return get_close_matches(provider.lower(), [*catalog.PROVIDERS], n=1, cutoff=0.7)
 
 
 def _from(source: str, text: str) -> ModelSpec:

@@ -1,6 +1,6 @@
 """What went wrong, for people: the error, and the command or variable that fixes it."""
 
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.app.assistant.modelchoice import nearest_models
 from swink.errors import AuthError, ContextWindowOverflow, ModelRetired, ModelThrottled, NetworkError
 from swink.messages import ModelSpec

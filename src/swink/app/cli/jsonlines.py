@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.events import (
     AgentEnd,
     AgentEvent,

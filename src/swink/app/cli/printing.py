@@ -5,7 +5,7 @@ from typing import Protocol, TextIO
 
 from msgspec.structs import replace
 
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.app.assistant.toolcalls import format_call
 from swink.app.cli.explain import strip_advice
 from swink.app.cli.terminal import add_style, say, say_in_passing

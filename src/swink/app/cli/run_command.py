@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from swink.agent import Agent
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
 from swink.app.cli.directory import change_directory, open_environment

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from swink import Agent
-from swink.agent.config import AgentResult
+from swink.agent.agentresult import AgentResult
 from swink.app.cli.eval_commands import coded
 from swink.app.cli.explain import strip_advice
 from swink.app.cli.printing import TextPrinter

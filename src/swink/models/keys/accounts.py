@@ -128,8 +128,8 @@ def account_for(provider: str) -> ProviderAccount:
         raise MisuseError(f"{provider} uses the key of {account.shares}: swink keys set {account.shares}")
     if provider == "local":
         raise MisuseError("local models need no key")
-    from difflib import get_close_matches  # only for the words of an error
+    from swink.models.nearnames import nearest_provider  # only for the words of an error
 
-    near = get_close_matches(provider.lower(), ACCOUNTS, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    near = nearest_provider(provider, ACCOUNTS)
+    hint = f"did you mean {near}? " if near else ""
     raise MisuseError(f"unknown provider {provider!r}; {hint}swink keys list shows what there is")

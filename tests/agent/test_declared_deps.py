@@ -1,4 +1,4 @@
-"""Dependencies, the name and the output of an agent: what is declared once holds for every run."""
+"""What an agent declares of its runs, dependencies, name, output and thinking, holds for every one of them."""
 
 import dataclasses
 from typing import Any
