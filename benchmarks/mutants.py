@@ -7,7 +7,7 @@
 Everything happens in private copies. The first run measures which test file runs which line; that
 is kept in .cache/mutants.json until the source or the tests change. Each mutant then meets these files, the
 fastest first, until one fails. What survives is printed at the end, with its line: either a test is missing,
-or the change makes no difference.
+or the change makes no difference. A run that was ended goes on where it was.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
@@ -81,6 +82,37 @@ class Measured(NamedTuple):
     lines: dict[str, list[int]]
 
 
+class Progress:
+    """What was found so far, kept in a file, so that a run that was ended goes on where it was."""
+
+    def __init__(self) -> None:
+        self._lock, self._state = Lock(), _state()
+        kept = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
+        if kept.get("state") != self._state:
+            kept = {}
+        self.tests: dict[str, Any] = kept.get("tests", {})
+        self.noticed: dict[str, bool] = kept.get("noticed", {})
+
+    def note_file(self, name: str, measured: Measured | None) -> None:
+        """What was measured of a test file; None if it does not pass as it is."""
+        with self._lock:
+            self.tests[name] = measured
+            self._keep()
+
+    def note_mutant(self, mutant: Mutant, noticed: bool) -> None:
+        """Whether the tests noticed a change."""
+        with self._lock:
+            self.noticed[repr(mutant)] = noticed
+            self._keep()
+
+    def _keep(self) -> None:
+        KEPT.parent.mkdir(exist_ok=True)
+        new = KEPT.with_suffix(".new")
+        kept = {"state": self._state, "tests": self.tests, "noticed": self.noticed}
+        new.write_text(json.dumps(kept), "utf-8")
+        new.replace(KEPT)
+
+
 def main() -> None:
     """Try the mutants, with progress on the way, and print what survived."""
     options = _parse_options()
@@ -89,8 +121,8 @@ def main() -> None:
     print(f"{len(mutants):,} possible changes, {len(chosen)} of them tried")
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         copies = [_copy(Path(scratch) / str(number)) for number in range(options.jobs)]
-        measured = measure(copies)
-        survivors = list(try_all(chosen, measured, copies))
+        progress = Progress()
+        survivors = list(try_all(chosen, measure(copies, progress), copies, progress))
     killed = len(chosen) - len(survivors)
     print(f"noticed: {killed} of {len(chosen)} ({killed / max(len(chosen), 1):.1%})")
     for survivor in sorted(survivors):
@@ -177,30 +209,23 @@ def _changes(node: ast.AST) -> Iterator[str]:
             pass
 
 
-def measure(copies: Sequence[Path]) -> dict[str, Measured]:
-    """Which test file runs which lines, and how long it takes; kept for the next time."""
-    state = _state()
-    if KEPT.exists() and (kept := json.loads(KEPT.read_text("utf-8")))["state"] == state:
-        return {name: Measured(*each) for name, each in kept["tests"].items()}
+def measure(copies: Sequence[Path], progress: Progress) -> dict[str, Measured]:
+    """Which test file runs which lines, and how long it takes."""
     files = sorted(_test_files())
-    found: dict[str, Measured] = {}
     free = _queue(copies)
 
     def one(name: str) -> None:
         copy = free.get()
         try:
-            if (each := _measure_one(copy, name)) is not None:
-                found[name] = each
-            _show(f"measured {len(found)} of {len(files)} test files: {name}")
+            progress.note_file(name, _measure_one(copy, name))
+            _show(f"measured {len(progress.tests)} of {len(files)} test files: {name}")
         finally:
             free.put(copy)
 
     with ThreadPoolExecutor(len(copies)) as pool:
-        list(pool.map(one, files))
-    KEPT.parent.mkdir(exist_ok=True)
-    KEPT.write_text(json.dumps({"state": state, "tests": found}), "utf-8")
+        list(pool.map(one, [name for name in files if name not in progress.tests]))
     _show("")
-    return found
+    return {name: Measured(*each) for name, each in progress.tests.items() if each is not None}
 
 
 def _measure_one(copy: Path, name: str) -> Measured | None:
@@ -220,18 +245,22 @@ def _measure_one(copy: Path, name: str) -> Measured | None:
 
 
 def try_all(
-    mutants: Sequence[Mutant], measured: Mapping[str, Measured], copies: Sequence[Path]
+    mutants: Sequence[Mutant], measured: Mapping[str, Measured], copies: Sequence[Path], progress: Progress
 ) -> Iterator[Mutant]:
     """Those that no test notices."""
     free = _queue(copies)
     began, done, survived = time.monotonic(), 0, 0
 
     def one(mutant: Mutant) -> bool:
+        if (known := progress.noticed.get(repr(mutant))) is not None:
+            return known
         copy = free.get()
         try:
-            return is_noticed(mutant, measured, copy)
+            noticed = is_noticed(mutant, measured, copy)
         finally:
             free.put(copy)
+        progress.note_mutant(mutant, noticed)
+        return noticed
 
     with ThreadPoolExecutor(len(copies)) as pool:
         for mutant, noticed in zip(mutants, pool.map(one, mutants), strict=True):
