@@ -26,7 +26,11 @@ def test_everything_that_can_be_set_is_read(file: Path):
     file.write_text(
         'default_model = "openai:gpt-5"\napprove = "off"\nsave = false\ntitle = "model"\ntheme = "light"\n'
         'thinking = "shown"\nbusy_enter = "queue"\nnotifications = false\neditor = "code --wait"\n'
-        'snapshot_megabytes = 5\nsnapshot_files = 7\n[keys]\nquit = "ctrl+x"\n'
+        'snapshot_megabytes = 5\nsnapshot_files = 7\nfallbacks = ["openai:gpt-5"]\nretries = 3\n'
+        'web_search = true\nstatus_line = "{model}"\nstatus_command = "date"\n[keys]\nquit = "ctrl+x"\n'
+        '[sandbox]\nlevel = "none"\nnetwork = ["pypi.org"]\nwritable = ["~/x"]\n'
+        '[providers.mine]\nkind = "openai"\nbase_url = "http://127.0.0.1:8000/v1"\n'
+        '[diagnostics.ruff]\ncommand = "ruff check"\nfiles = "*.py"\n'
         '[mcp.files]\ncommand = "npx"\nargs = ["-y"]\n'
     )
     settings = load_settings()
@@ -45,7 +49,9 @@ def test_what_means_nothing_is_reported_with_its_line_and_the_rest_applies(file:
     theem, files, keys, zzz = settings.problems
     assert theem == f"{file}, line 2: theem means nothing; did you mean theme?"
     assert files.startswith(f"{file}, line 4: snapshot_files takes a number of at least 0")
-    assert keys.startswith(f"{file}, line 6: keys takes a table of texts")
+    assert keys.startswith(
+        f"{file}, line 7: quit is wrong (Expected `str`, got `int`); keys takes a table of texts"
+    )
     assert zzz.startswith(f"{file}, line 8: zzz means nothing; known: default_model, approve")
 
 
@@ -55,6 +61,22 @@ def test_a_value_that_cannot_be_understood_never_loosens_what_was_wanted(file: P
     assert (settings.save, settings.approve) == (False, "on")
     assert "line 1: save takes true or false" in settings.problems[0]
     assert "'paranoid' is not one of them; taken as 'on' until then" in settings.problems[1]
+
+
+def test_a_wrong_entry_of_a_table_is_told_with_its_line_and_the_others_hold(file: Path):
+    file.write_text(
+        '[sandbox]\nnetwork = "sometimes"\nwritable = ["~/x"]\nlevle = "none"\n'
+        '[providers.a]\nkind = "cohere"\nbase_url = "http://x"\n'
+        '[providers.b]\nkind = "openai"\nbase_url = "http://x"\n'
+    )
+    settings = load_settings()
+    assert (settings.sandbox.network, settings.sandbox.writable) == ("off", ("~/x",))
+    assert list(settings.providers) == ["b"]
+    network, levle, provider = settings.problems
+    assert network.startswith(f"{file}, line 2: network is wrong")
+    assert "taken as 'off' until then" in network
+    assert levle.startswith(f"{file}, line 4: levle is wrong")
+    assert provider.startswith(f"{file}, line 5: a is wrong (Invalid enum value 'cohere')")
 
 
 def test_a_file_that_is_no_toml_is_refused_with_the_place(file: Path):

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -21,6 +21,36 @@ from swink.system.files import write_whole
 from swink.system.places import config_dir
 
 _Count = Annotated[int, Meta(ge=0)]
+_Words = tuple[Annotated[str, Meta(min_length=1)], ...]
+
+
+class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[sandbox]`: where commands of the agent run, what of the network they reach, where they write."""
+
+    level: Literal["workspace", "none"] = "workspace"
+    network: Literal["ask", "off", "on"] | _Words = "ask"
+    """A list names the domains that are reached unasked; no others are."""
+    writable: _Words = ()
+    """Further directories that tools and commands may write, as `--add-dir`."""
+
+
+class OwnProvider(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[providers.NAME]`: a server of one's own that speaks like a known one."""
+
+    kind: Literal["openai", "anthropic"]
+    base_url: Annotated[str, Meta(pattern="^https?://")]
+    key_env: str | None = None
+    """The environment variable that holds its key; without one it gets none."""
+    models: _Words = ()
+
+
+class CheckerSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[diagnostics.NAME]`: a program that finds mistakes in edited files."""
+
+    command: Annotated[str, Meta(min_length=1)]
+    """Takes the files at its end, and writes `file:line: text`."""
+    files: Annotated[str, Meta(min_length=1)]
+    """Which files it is for, as in "*.py"."""
 
 
 class UserSettings(Struct, frozen=True):
@@ -38,6 +68,14 @@ class UserSettings(Struct, frozen=True):
     editor: str | None = None
     snapshot_megabytes: _Count = 200
     snapshot_files: _Count = 20_000
+    fallbacks: _Words = ()
+    retries: _Count = 10
+    web_search: bool = False
+    status_line: str | None = None
+    status_command: str | None = None
+    sandbox: SandboxSettings = SandboxSettings()
+    providers: dict[str, OwnProvider] = {}
+    diagnostics: dict[str, CheckerSettings] = {}
     keys: dict[str, str] = {}
     mcp: dict[str, dict[str, Any]] = {}
     problems: tuple[str, ...] = ()
@@ -51,7 +89,11 @@ class UserSettings(Struct, frozen=True):
 
 KNOWN = tuple(name for name in UserSettings.__struct_fields__ if name not in ("path", "problems"))
 
-_CAUTIOUS: dict[str, Any] = {"approve": "on", "save": False}
+_CAUTIOUS: dict[str, Any] = {
+    "approve": "on",
+    "save": False,
+    "sandbox": {"level": "workspace", "network": "off", "writable": []},
+}
 """What holds where a value cannot be understood and the default could be less than was wanted."""
 
 _TAKES = {
@@ -66,9 +108,20 @@ _TAKES = {
     "editor": 'a command, e.g. editor = "code --wait"',
     "snapshot_megabytes": "a number of at least 0, without quotes, e.g. snapshot_megabytes = 200",
     "snapshot_files": "a number of at least 0, without quotes, e.g. snapshot_files = 20000",
+    "fallbacks": 'models that are asked when the first fails, e.g. fallbacks = ["openai:gpt-5.4-mini"]',
+    "retries": "a number of at least 0, without quotes, e.g. retries = 10",
+    "web_search": "true or false, without quotes, e.g. web_search = true",
+    "status_line": 'a text with fields, e.g. status_line = "{model} {cost}"',
+    "status_command": 'a command, e.g. status_command = "~/bin/status"',
+    "sandbox": 'a table, e.g. [sandbox] and below it network = "ask"',
+    "providers": 'a table of servers, e.g. [providers.mine] and below it kind = "openai"',
+    "diagnostics": 'a table of programs, e.g. [diagnostics.ruff] and below it command = "ruff check"',
     "keys": 'a table of texts, e.g. [keys] and below it command_palette = "ctrl+k"',
     "mcp": 'a table of servers, e.g. [mcp.files] and below it command = "npx"',
 }
+
+
+_TABLES = ("sandbox", "providers", "diagnostics", "keys", "mcp")
 
 
 def load_settings() -> UserSettings:
@@ -94,6 +147,8 @@ def load_settings() -> UserSettings:
         try:
             if name == "approve" and isinstance(value, str):
                 value = parse_approval(value)
+            if isinstance(value, dict):
+                value = _good_entries(text, name, cast(dict[str, Any], value), hints[name], problems, path)
             good[name] = msgspec.convert(value, hints[name])
         except (msgspec.ValidationError, MisuseError) as error:
             why = f"; {error}" if isinstance(error, MisuseError) else ""
@@ -104,9 +159,29 @@ def load_settings() -> UserSettings:
     return UserSettings(path, **good, problems=tuple(problems))
 
 
+def _good_entries(
+    text: str, table: str, entries: dict[str, Any], kind: Any, problems: list[str], path: Path
+) -> dict[str, Any]:
+    """The entries of a table that mean something; what is wrong with the others is added to the problems."""
+    cautious = _CAUTIOUS.get(table, {})
+    good: dict[str, Any] = {}
+    for name, value in entries.items():
+        try:
+            msgspec.convert({name: value}, kind)
+            good[name] = value
+        except msgspec.ValidationError as error:
+            instead = f"; taken as {cautious[name]!r} until then" if name in cautious else ""
+            where = f"{path}, line {line_in(text, table, name)}"
+            why = str(error).partition(" - at")[0]
+            problems.append(f"{where}: {name} is wrong ({why}); {table} takes {_TAKES[table]}{instead}")
+            if name in cautious:
+                good[name] = cautious[name]
+    return good
+
+
 def change_setting(name: str, value: str | bool | int) -> Path:
     """Write one setting into the file, whose other lines stay as they are; returns the file."""
-    if name not in KNOWN or name in ("keys", "mcp"):
+    if name not in KNOWN or name in _TABLES:
         raise MisuseError(f"{name!r} cannot be set here; there are {', '.join(KNOWN)}")
     path = Path(os.path.realpath(config_dir() / "config.toml"))
     written = f"{name} = {_toml(value)}"
@@ -126,6 +201,21 @@ def line_of(text: str, name: str) -> int:
     return next((number for number, found in _top_names(text) if found == name), 1)
 
 
+def line_in(text: str, table: str, name: str) -> int:
+    """The line where a name is set in a table, or where its own table begins; else where the table begins."""
+    here, inside = line_of(text, table), False
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _WHOLE_HEADER.match(line):
+            parts = [part.strip(" \"'") for part in header[1].split(".")]
+            if parts[:2] == [table, name]:
+                return number
+            inside = parts == [table]
+        elif (setting := _SETTING.match(line)) and inside and setting[1] == name:
+            return number
+    return here
+
+
+_WHOLE_HEADER = re.compile(r"\s*\[\[?([^\]]+)\]")
 _HEADER = re.compile(r"""\s*\[\[?\s*["']?([A-Za-z0-9_-]+)""")
 _SETTING = re.compile(r"""\s*["']?([A-Za-z0-9_-]+)["']?\s*[.=]""")
 
