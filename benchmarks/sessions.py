@@ -134,6 +134,7 @@ class Bare:
 
     messages: tuple[Any, ...] = ()
     state: dict[str, Any] = {}
+    written = 0
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -141,7 +142,7 @@ class Bare:
         self._sync = getattr(os, "fdatasync", os.fsync)
         Thread(target=self._work, daemon=True).start()
 
-    def start_append(self, done: Any, messages: Any, state: Any, records: Any) -> None:
+    def start_append(self, done: Any, messages: Any, state: Any, records: Any, writer: Any) -> None:
         self._jobs.put((asyncio.get_running_loop(), done))
 
     async def append(self, messages: Any, *, state: Any = None, records: Any = ()) -> None:
