@@ -22,6 +22,7 @@ from swink.models.catalog import (
     stream_fn_for,
     with_limits,
 )
+from swink.models.data import copies
 from swink.testing import ScriptedModel
 
 
@@ -128,6 +129,16 @@ def test_every_listed_model_is_sane():
         assert 0 <= price.output <= 1_000, spec
         assert price.cache_read is None or price.cache_read <= price.input, spec
         assert [above for above, _ in price.tiers] == sorted(above for above, _ in price.tiers)
+
+
+def test_no_model_is_listed_twice():
+    for provider in (None, *PROVIDERS):
+        names = [str(spec) for spec in models(provider)]
+        assert [name for name in names if names.count(name) > 1] == []
+    assert "vertex:claude-opus-4-5" in map(str, models())
+    for table in copies.current().listing.tables:
+        entries = [entry.id for entry in copies.current().table(table).entries]
+        assert len(entries) == len({*entries}), table
 
 
 def test_local_models_cost_nothing():

@@ -157,19 +157,20 @@ def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
 
 
 def models(provider: str | None = None) -> list[ModelSpec]:
-    """Every current model with a price that the catalog lists, of one provider or of all.
+    """Every current model with a price that the catalog lists, of one provider or of all, each once.
 
     Deployments of Azure have names of their own, so none is listed there.
     """
     found = copies.current()
-    return [
-        with_limits(ModelSpec(name, entry.name or entry.id))
+    names = {
+        (name, entry.name or entry.id): None  # Claude on Vertex AI stands in two tables
         for name, tables in found.listing.sources.items()
         if provider in (None, name) and name in PROVIDERS and not name.startswith("azure")
         for table in tables
         for entry in found.table(table).entries
         if entry.prices and entry.context_window and not entry.hidden
-    ]
+    }
+    return [with_limits(ModelSpec(*name)) for name in names]
 
 
 def catalog_date() -> str:
