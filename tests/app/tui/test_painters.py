@@ -83,6 +83,28 @@ def test_an_opened_call_shows_arguments_output_images_and_how_much_is_left_out()
     assert lines(pictured, BlockState("all"))[-1] == "  │ [image 1]"
 
 
+def test_tasks_and_questions_are_shown_in_words_from_their_first_letter_to_their_result():
+    tasks = {"tasks": [{"text": "look", "status": "done"}, {"text": "write", "status": "in_progress"}]}
+    todo = call(text="[x] look\n[>] write", name="todo", arguments=tasks)
+    assert lines(todo) == ["✓ todo  1 of 2 done, now: write"]
+    assert lines(todo, BlockState("all"))[1:] == ["  │ ✓ look", "  │ ▸ write"]
+    assert lines(call(text="[x] look", name="todo", arguments={})) == ["✓ todo  reads the list  1 of 1 done"]
+    half = ToolBlock("1", "c1", "todo", {}, '{"tasks": [{"text": "lo')
+    assert lines(half) == ["· todo"]
+    assert lines(half, BlockState("all")) == ["· todo"]
+    questions = {"questions": [{"question": "Which?", "choices": ["red", "blue"]}]}
+    asked = call("running", "", name="ask_user", arguments=questions, started=95.0)
+    assert lines(asked)[0].endswith("ask_user  Which?  5.0 s")
+    assert lines(asked, BlockState("all"))[1:] == ["  │ Which?", "  │   1 red", "  │   2 blue"]
+    answered = call(text="Which?\n→ red", name="ask_user", arguments=questions)
+    assert lines(answered) == ["✓ ask_user  Which?  red"]
+    assert lines(answered, BlockState("all"))[-2:] == ["  │ Which?", "  │ → red"]
+    open_question = call(text="Why?\n→ so", name="ask_user", arguments={"questions": [{"question": "Why?"}]})
+    assert lines(open_question, BlockState("all"))[1:] == ["  │ Why?", "  │ → so"]
+    failed = call("failed", "the user did not want to answer", name="ask_user", arguments=questions)
+    assert lines(failed, BlockState("all"))[1:4] == ["  │ Which?", "  │   1 red", "  │   2 blue"]
+
+
 def test_what_was_read_is_shown_as_a_program_in_colour():
     block = call(
         name="read_file",

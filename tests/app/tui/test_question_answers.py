@@ -129,6 +129,12 @@ async def test_hostile_arguments_are_shown_literally_behind_a_bar(text: str, wid
     assert "".join(char for char in shown if " " < char <= "~").startswith(expected)
 
 
+async def test_tasks_are_asked_about_in_words_behind_the_bar():
+    tasks = [{"text": "look\n  y  Yes", "status": "done"}, {"text": "write"}]
+    rows = [text_of(row, 40).rstrip() for row in rows_of(Question(request("todo", {"tasks": tasks})), 40)]
+    assert rows == ["tasks", "│ ✓ look y Yes", "│ · write"]
+
+
 async def test_long_texts_are_laid_out_whole():
     text = "x" * 99 + "\n"
     call = request("write", {"content": text * 10_000})

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from swink.agent.policy import ApprovalRequest
+from swink.app.assistant.callwords import call_summary
 from swink.messages.redact.shown import show_arguments
 from swink.stream import ToolSpec
 from swink.system.shorten import clip
@@ -21,13 +22,17 @@ def json_line(value: Any) -> str:
 
 
 def format_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call in one line, `name(city="Oslo", days=3)`, secrets redacted."""
-    shown = [f"{key}={json_line(value)}" for key, value in show_arguments(arguments).items()]
-    return f"{name}({', '.join(shown)})"
+    """A call in one line, `name(city="Oslo", days=3)` or in words, secrets redacted."""
+    shown = show_arguments(arguments)
+    if (words := call_summary(name, shown)) is not None:
+        return f"{name}: {words}"
+    return f"{name}({', '.join([f'{key}={json_line(value)}' for key, value in shown.items()])})"
 
 
 def format_request(request: ApprovalRequest) -> str:
     """The call that a request is about, in one short line."""
+    if (words := call_summary(request.name, request.shown)) is not None:
+        return clip(f"{request.name}: {words}", _SUMMARY)
     pieces: list[str] = []
     for key, value in request.shown.items():
         clipped = value[:_SUMMARY] if isinstance(value, str) else value

@@ -9,6 +9,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from swink.app.assistant.callwords import call_lines
 from swink.app.assistant.person import Question
 from swink.app.assistant.previews import CONTENT
 from swink.app.tui.escaping import chops, visible, wrap
@@ -29,7 +30,11 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
     if preview is not None and (raw or not has_diff):
         yield from text_rows(preview.summary, width, "notice")
     hidden = CONTENT.get(request.name) if has_diff and not raw else None
+    words = call_lines(request.name, request.shown)
     for name, value in request.shown.items():
+        if words is not None:
+            yield from _lines(name, words, width)
+            continue
         if name == "path" and preview is not None and not raw:
             continue
         if name != hidden:
@@ -62,7 +67,12 @@ def _argument(name: str, value: Any, width: int) -> Iterator[Row]:
     if len(lines) == 1 and len(label) + len(text) <= width and text.isascii():
         yield ((label, "name"), (visible(text) or '""', "text"))
         return
-    yield ((label[:width], "name"),)
+    yield from _lines(name, lines, width)
+
+
+def _lines(name: str, lines: Sequence[str], width: int) -> Iterator[Row]:
+    """An argument of several lines, or of one that is long."""
+    yield ((f"{visible(name).replace(chr(10), ' ')} "[:width], "name"),)
     for shown in map(visible, lines):
         for number, (start, end) in enumerate(chops(shown, max(2, width - 2))):
             # Where a line goes on in the next row, the bar is broken.

@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from textual.strip import Strip
 
+from swink.app.assistant.callwords import WORDED, call_lines, call_summary, result_lines, result_summary
 from swink.app.tui.diffpainter import WIDE, paint_diff
 from swink.app.tui.escaping import printed, visible
 from swink.app.tui.sourcecode import highlight
@@ -86,8 +87,10 @@ def paint_call(
 def one_line(block: ToolBlock) -> str:
     """What a call is about: the argument that says most, on one line."""
     if block.partial is not None:
-        return _first_line(block.partial)
+        return "" if _is_half(block) else _first_line(block.partial)
     shown = shown_arguments(block)
+    if (words := call_summary(block.name, shown)) is not None:
+        return _first_line(words)
     for value in (*map(shown.get, _SAYS_MOST), *shown.values()):
         if isinstance(value, str) and value.strip():
             return _first_line(value)
@@ -193,9 +196,9 @@ def _answer(block: ToolBlock) -> str:
         return last_line(block)
     if block.diff is not None or block.state in ("rejected", "cancelled") or block.name == FINAL_OUTPUT:
         return ""
-    if block.name == "todo":
-        marks = [line[:3] for line in block.text.split("\n")]
-        return f"{marks.count('[x]')} of {sum(mark in ('[x]', '[>]', '[ ]') for mark in marks)} done"
+    if block.name in WORDED and block.state == "done":
+        told = _first_line(result_summary(block.name, block.text))
+        return "" if one_line(block).startswith(told) else told
     first = next(filter(str.strip, block.text[:2_000].split("\n")), None)
     return "no output" if first is None else _first_line(first)
 
@@ -203,12 +206,18 @@ def _answer(block: ToolBlock) -> str:
 def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
     look = canvas.look
     if block.partial is not None:
-        canvas.text(visible(block.partial[:4_000]), look.dim, gutter=gutter, most=20)
+        if not _is_half(block):
+            canvas.text(visible(block.partial[:4_000]), look.dim, gutter=gutter, most=20)
         return
     arguments = shown_arguments(block)
     about = one_line(block)
     is_told = list(arguments.values()) == [about] and cell_len(about) < canvas.width // 2
     if block.diff is not None or (is_told and (block.is_settled or block.output)):  # told already
+        return
+    if (lines := call_lines(block.name, arguments)) is not None:
+        if block.state != "done" or not {*lines} <= {*result_lines(block.name, block.text)}:
+            canvas.text(visible("\n".join(lines)), look.text, gutter=gutter, most=40)
+            _paint_rule(canvas, block, gutter)
         return
     for name, value in arguments.items():
         text = visible(value if isinstance(value, str) else json_of(value))
@@ -220,13 +229,21 @@ def _paint_arguments(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
             canvas.text(text[:8_000], look.text, gutter=(f"{gutter[0]}  ", gutter[1]), most=40)
         else:
             canvas.line([gutter, (label, look.accent), (text, look.text)], copied=label + text)
-    if arguments and (block.text or block.output):
+    if arguments:
+        _paint_rule(canvas, block, gutter)
+
+
+def _paint_rule(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
+    """A line between what was asked and what came of it."""
+    if block.text or block.output:
         canvas.line([(gutter[0].rstrip() + "╌" * 12, gutter[1])])
 
 
 def _paint_result(canvas: Canvas, block: ToolBlock, gutter: Words, style: Style, limit: int) -> None:
     """The first lines of a result, and how many more there are."""
     text = block.text.rstrip()
+    if block.name in WORDED:
+        text = "\n".join(result_lines(block.name, text))
     if not text:
         canvas.line([gutter, ("no output", canvas.look.dim)])
         return
@@ -261,6 +278,11 @@ def _paint_program(canvas: Canvas, lines: list[str], path: str, gutter: Words) -
             mark = f"{number if not row else '':>{digits}}  " if digits else ""
             strips.append(strip((mark, look.dim), *part))
     canvas.place(strips, "\n".join(code), gutter=gutter)
+
+
+def _is_half(block: ToolBlock) -> bool:
+    """Whether it is a call in words of which only a part is there, which is no words yet."""
+    return block.name in WORDED and not block.is_settled
 
 
 def _fitted(text: str, room: int) -> str:
