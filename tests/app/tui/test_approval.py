@@ -264,18 +264,68 @@ async def test_the_agents_questions_are_one_form_answered_by_keys(scene: Scene):
         scene.now += 0.31
         await press("2")
         await scene.until(lambda: "Why [b]so[/b]␛[2J?" in scene.text())
-        await press("t", *"so", "enter")
+        field = panel.query_one(AnswerField)
+        await scene.until(lambda: field.has_focus)
+        await press("escape")
+        await scene.until(lambda: panel.has_focus)
+        await press("left", "right")
+        await scene.until(lambda: field.has_focus)
+        await press(*"so", "enter")
         await scene.until(lambda: "send the answers" in scene.text())
         assert "→ second" in scene.text()
         await press("enter")
         assert await reply == ["second", "so"]
         await scene.until(lambda: not panel.display and scene.app.editor.has_focus)
-        scene.now += 60
-        reply = asyncio.ensure_future(scene.permissions.forms.ask(Form([Item("Really?")])))
-        await scene.until(lambda: panel.has_focus and panel.guard.is_shown)
+
+
+async def test_a_question_without_choices_opens_its_field_at_once_and_takes_nothing_from_who_is_writing(
+    scene: Scene,
+):
+    async with scene.app.run_test(size=(80, 30)) as scene.pilot:
+        press = scene.pilot.press
+        panel = scene.app.query_one(FormPanel)
+        field = panel.query_one(AnswerField)
+
+        def ask() -> "asyncio.Future[list[str] | None]":
+            scene.now += 60
+            return asyncio.ensure_future(scene.permissions.forms.ask(Form([Item("Really?")])))
+
+        reply = ask()
+        await scene.until(lambda: field.has_focus and panel.guard.is_shown)
+        await press("n", "o")  # within 300 ms: it is meant for the editor
+        assert scene.app.editor.has_focus
+        assert scene.app.editor.text == "no"
+        assert field.display
+        await press("alt+a")
+        await scene.until(lambda: field.has_focus)
+        await press("enter")  # within 300 ms, and nothing is written
+        assert not reply.done()
+        await press("alt+a")
         scene.now += 0.31
+        await press("enter", *"t x", "enter")  # an empty answer is none; letters are letters
+        assert await reply == ["t x"]
+        await scene.until(lambda: not panel.display and scene.app.editor.has_focus)
+        # Who is writing keeps the focus, and the field waits.
+        await press("!")
+        reply = ask()
+        scene.app.query_one(FormPanel).guard.mark_typed()
+        await scene.until(lambda: field.display)
+        await press("?")
+        assert scene.app.editor.text == "no!?"
+        # Esc leads to the other answers.
+        await press("alt+a")
+        scene.now += 0.31
+        await press("escape")
+        await scene.until(lambda: "do not answer" in scene.text())
         await press("x")
         assert await reply is None
+        # A form that is withdrawn takes its field with it.
+        scene.app.editor.clear()
+        reply = ask()
+        await scene.until(lambda: field.has_focus)
+        reply.cancel()
+        await scene.until(lambda: not panel.display and scene.app.editor.has_focus)
+        assert not field.display
 
 
 async def test_permissions_are_listed_with_their_reasons_and_removed_by_one_key(scene: Scene):

@@ -87,7 +87,7 @@ class AskingPanel(Vertical, can_focus=True):
 
     def compose(self) -> ComposeResult:
         yield CallView()
-        yield AnswerField()
+        yield AnswerField(lambda: self.guard.counts)
         yield Answers()
 
     # What each panel says for itself
@@ -237,6 +237,10 @@ class AskingPanel(Vertical, can_focus=True):
     def on_answer_field_left(self, event: AnswerField.Left) -> None:
         event.stop()
         self.leave_field()
+
+    def on_answer_field_too_early(self, event: AnswerField.TooEarly) -> None:
+        event.stop()
+        self.post_message(self.Leave(event.typed))
 
     def on_answers_clicked(self, event: Answers.Clicked) -> None:
         """A click is a key."""

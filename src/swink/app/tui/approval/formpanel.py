@@ -1,6 +1,8 @@
 """The form in which a person answers what the agent asks.
 
 1–9 or ↑ ↓ Enter: a choice    t: an answer of their own    ← →: other questions    x: no answer    Esc: back
+
+A question without choices begins with the field for the answer.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,8 @@ from swink.app.tui.approval.answerlist import Answers, Lines
 from swink.app.tui.approval.askingpanel import AskingPanel, KeyGuard
 from swink.app.tui.approval.callview import CallView, Row, text_rows
 from swink.app.tui.escaping import visible, wrap
+
+_OWN = "your answer"
 
 
 class FormPanel(AskingPanel):
@@ -35,6 +39,19 @@ class FormPanel(AskingPanel):
     def begin_question(self) -> None:
         self._filling = Filling(() if self.form is None else self.form.items)
 
+    def open(self, question: object) -> None:
+        super().open(question)
+        self._begin_item()
+
+    def _begin_item(self) -> None:
+        """Show the next question; one that can only be answered in words, with the field for them."""
+        item, field = self._filling.item, self.query_one(AnswerField)
+        if item is not None and not item.choices and self._filling.answers[self._filling.at] is None:
+            field.show_text("", _OWN)
+            if self.has_focus_within:  # nothing takes the focus from who is writing
+                field.focus()
+        self.lay_out()
+
     def take_key(self, key: str) -> bool:
         filling = self._filling
         match key:
@@ -43,14 +60,15 @@ class FormPanel(AskingPanel):
             case "x":
                 self._send(None)
             case "t" if filling.item is not None:
-                self.query_one(AnswerField).open("", "your answer")
+                written = None if filling.item.choices else filling.answers[filling.at]
+                self.query_one(AnswerField).open(written or "", _OWN)
                 self.show_answers()
             case "up" | "k" | "down" | "j":
                 filling.move(1 if key in ("down", "j") else -1)
                 self.lay_out()
             case "left" | "right":
                 filling.turn(1 if key == "right" else -1)
-                self.lay_out()
+                self._begin_item()
             case "enter" if filling.item is not None and not filling.item.choices:
                 return self.take_key("t")
             case "enter":
@@ -73,7 +91,7 @@ class FormPanel(AskingPanel):
         if ready:
             self._send([answer or "" for answer in self._filling.answers])
         else:
-            self.lay_out()
+            self._begin_item()
 
     def _send(self, answers: list[str] | None) -> None:
         if self.form is not None:
