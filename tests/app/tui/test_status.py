@@ -39,6 +39,11 @@ def test_while_it_runs_it_tells_how_long_and_what_it_waits_for():
     assert "2 queued" in shown
 
 
+def test_commands_in_the_background_are_counted_while_there_are_any():
+    assert "background" not in line(Status(Activity(), 0.0, "m"))
+    assert "idle · 2 in background · Execute" in line(Status(Activity(), 0.0, "m", background=2))
+
+
 def test_a_prompt_being_read_shows_how_far():
     assert "reading 25 %" in line(Status(Activity("running", reading=(30, 120)), 1.0, "m"))
 

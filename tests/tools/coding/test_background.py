@@ -85,6 +85,26 @@ async def test_one_that_ends_in_time_gives_its_output_as_ever(tools: list[Tool],
     assert background.jobs == {}
 
 
+async def test_they_are_numbered_from_b1_and_commands_in_front_do_not_count(
+    tools: list[Tool], background: Background, tmp_path: Path
+):
+    for _ in range(3):
+        await call(tools[0], command="echo in front")
+    assert background.running == 0
+    running = asyncio.create_task(call(tools[0], command=WAIT))
+    await eventually(lambda: background.in_front)
+    sent = background.send()
+    assert sent is not None
+    assert sent.id == "b1"
+    assert (await running).details["background"] == "b1"
+    await call(tools[0], command="echo in front")
+    assert (await call(tools[0], command=WAIT, background=True)).details["background"] == "b2"
+    assert background.running == 2
+    (tmp_path / "go").touch()
+    await eventually(lambda: background.running == 0)
+    assert [*background.jobs] == ["b1", "b2"]
+
+
 async def test_stopping_one_ends_all_it_started(tools: list[Tool], background: Background):
     await call(tools[0], command="sleep 600 & echo $!; wait", background=True)
     job = background.jobs["b1"]

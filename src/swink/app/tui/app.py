@@ -98,7 +98,8 @@ class SwinkApp(CommandApp):
     def on_mount(self) -> None:
         for look in LOOKS.values():
             self.register_theme(theme(look))
-        self.updater = ScreenUpdater(self, self.driver, self.permissions, self.attention)
+        background = None if self.environment is None else self.environment.background
+        self.updater = ScreenUpdater(self, self.driver, self.permissions, self.attention, background)
         self.use_look(self.look.name)
         self.driver.changed = self.permissions.changed = self._throttle.touch
         self.driver.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))

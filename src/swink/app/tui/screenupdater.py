@@ -14,18 +14,25 @@ from swink.app.tui.status import Status, StatusBar
 from swink.app.tui.terminal import Attention
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.models.catalog import with_limits
+from swink.tools.coding.background import Background
 
 
 class ScreenUpdater:
     """Everything on the screen that changes by itself; `show_changes` brings it up to date."""
 
     def __init__(
-        self, app: App[int], driver: ConversationDriver, permissions: Permissions, attention: Attention
+        self,
+        app: App[int],
+        driver: ConversationDriver,
+        permissions: Permissions,
+        attention: Attention,
+        background: Background | None,
     ) -> None:
         self._app = app
         self._driver = driver
         self._permissions = permissions
         self._attention = attention
+        self._background = background
         self.view = app.query_one(TranscriptView)
         self.tools = app.query_one(ActiveTools)
         self.todo = app.query_one(TodoPanel)
@@ -107,5 +114,6 @@ class ScreenUpdater:
             estimated=driver.estimated_context,
             rate=driver.rate,
             queued=len(driver.queued),
+            background=0 if self._background is None else self._background.running,
             hint=self._hint,
         )

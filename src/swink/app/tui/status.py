@@ -36,6 +36,8 @@ class Status(Struct, frozen=True):
     rate: float | None = None
     """Tokens a second of the reply that streams, or of the last one."""
     queued: int = 0
+    background: int = 0
+    """Commands that go on in the background."""
     hint: str = ""
     """What to do next; it comes first."""
 
@@ -67,6 +69,8 @@ def items_of(status: Status) -> list[StatusItem]:
         items.append(StatusItem(86, activity.loading, "accent"))
     if status.queued:
         items.append(StatusItem(88, f"{status.queued} queued", "accent"))
+    if status.background:
+        items.append(StatusItem(84, f"{status.background} in background", "accent"))
     if status.rate is not None:
         items.append(StatusItem(30, f"{status.rate:.0f} tok/s"))
     items.append(StatusItem(95, status.mode, "plan" if status.mode == "Plan" else ""))

@@ -30,8 +30,9 @@ _ENDED = 20
 class Job:
     """One command: in front of its call, or in the background."""
 
-    def __init__(self, id: str, call_id: str, command: str, directory: str) -> None:
-        self.id, self.call_id, self.command, self.directory = id, call_id, command, directory
+    def __init__(self, call_id: str, command: str, directory: str) -> None:
+        self.call_id, self.command, self.directory = call_id, command, directory
+        self.id = ""  # it has one in the background alone
         self.started = time.time()
         self.ended: float | None = None
         self.completed: Completed | None = None
@@ -90,6 +91,11 @@ class Background:
         self._count = 0
 
     @property
+    def running(self) -> int:
+        """How many go on in the background now."""
+        return sum(job.ended is None for job in self.jobs.values())
+
+    @property
     def in_front(self) -> tuple[Job, ...]:
         """Commands whose calls wait for them, which can be sent to the background."""
         return tuple(self._front)
@@ -99,7 +105,7 @@ class Background:
         for job in reversed(self._front):
             if call_id in (None, job.call_id) and not job.moved.done():
                 job.moved.set_result(None)
-                return job
+                return self._number(job)
         return None
 
     def stop(self, id: str) -> Job:
@@ -127,9 +133,8 @@ class Background:
         """Run a command until it ends or is sent here; without `seconds` it begins here."""
         if seconds is None and len(self._tasks) - len(self._front) >= MOST:
             raise ToolError(f"{MOST} commands are in the background already; stop one first")
-        self._count += 1
-        job = Job(f"b{self._count}", call_id, command, directory)
-        task = asyncio.create_task(_complete(start, job), name=f"swink-{job.id}")
+        job = Job(call_id, command, directory)
+        task = asyncio.create_task(_complete(start, job), name=f"swink-bash-{call_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if seconds is not None:
@@ -150,7 +155,7 @@ class Background:
                 self._front.remove(job)
         if task.done():
             return _timed_out(task.result(), watched) if timed_out else task.result()
-        self.jobs[job.id] = job
+        self.jobs[self._number(job).id] = job
         task.add_done_callback(lambda task: self._end(job, task))
         return job
 
@@ -191,6 +196,13 @@ class Background:
             return _seen(job)
 
         return [background_output, background_stop]
+
+    def _number(self, job: Job) -> Job:
+        """Give it an id when it comes here: commands in front count for nothing."""
+        if not job.id:
+            self._count += 1
+            job.id = f"b{self._count}"
+        return job
 
     def _end(self, job: Job, task: "asyncio.Task[Completed]") -> None:
         job.ended = time.time()
