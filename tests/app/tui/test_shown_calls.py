@@ -4,14 +4,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from apps import screen_text, until
+from apps import app_of, screen_text, until
 
-from swink import Agent
+from swink import Agent, tool
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.forms import question_tools
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
 from swink.app.tui import ConversationDriver, SwinkApp
+from swink.app.tui.view import ActiveTools
+from swink.messages import ToolCall
 from swink.testing import ScriptedModel
 from swink.tools.coding.background import Job
 from swink.tools.coding.command import Completed
@@ -46,3 +49,34 @@ async def test_commands_in_the_background_are_counted_on_the_status_bar_until_th
         await until(pilot, lambda: "b1 has ended (exit code 0)" in screen_text(app))
         await until(pilot, lambda: "in background" not in screen_text(app))
         app.leave()
+
+
+@tool(requires_approval=True)
+def push(branch: str) -> str:
+    """Push a branch."""
+    return "pushed"
+
+
+async def test_a_call_that_a_panel_asks_about_is_not_listed_a_third_time():
+    now = [1_000.0]
+    question = ToolCall("1", "ask_user", {"questions": [{"question": "Which branch?", "choices": ["main"]}]})
+    script = ScriptedModel([question, ToolCall("2", "push", {"branch": "main"}), "Done."])
+    app = app_of(script, lambda: now[0], tools=[push])
+    app.driver.agent.tools = [*question_tools(app.permissions.forms.ask), push]
+    async with app.run_test(size=(100, 30)) as pilot:
+        tools = app.query_one(ActiveTools)
+        app.driver.send("push it")
+        await until(pilot, lambda: "The agent asks" in screen_text(app))
+        now[0] += 60.0
+        await until(pilot, lambda: "1 m 00 s" in screen_text(app))
+        assert not tools.display
+        app.view.action_scroll_home()
+        assert screen_text(app).count("Which branch?") == 2  # what is asked, and the line of the call
+        await pilot.press("1")
+        await until(pilot, lambda: "Run push?" in screen_text(app))
+        now[0] += 60.0
+        app.updater.show_changes()
+        await pilot.pause()
+        assert not tools.display
+        await pilot.press("y")
+        await until(pilot, lambda: "Done." in screen_text(app))

@@ -46,7 +46,7 @@ class Scene(App[None]):
         changes = self.kept.since(self.version)
         self.version = changes.version
         self.view.take_changes(changes)
-        self.query_one(ActiveTools).take_running(self.view.running)
+        self.query_one(ActiveTools).take_running(self.view.running, self.view.is_seen)
         self.query_one(TodoPanel).take_changes(changes)
 
     @property
@@ -147,16 +147,37 @@ async def test_calls_open_by_key_and_click_and_running_ones_are_listed():
         app.kept.append(call(4, "running", "", output="step 1\nstep 2\n", started=98.0))
         app.flush()
         await pilot.pause()
-        panel = app.query_one(ActiveTools)
-        assert panel.display
-        assert panel.render_line(0).text.rstrip().endswith("bash  2.0 s  ls  step 2")
+        assert not app.query_one(ActiveTools).display
         app.kept.put(3, call(4, "done", "fine", started=98.0, duration=2.0))
         app.flush()
         await pilot.pause()
-        assert not panel.display
         assert any("fine" in line for line in app.lines)
         now[0] += 3.5
         await until(lambda: app.lines[4:6] == ["✓ bash  ls  2.0 s  fine", ""])
+
+
+async def test_a_call_that_runs_is_shown_once_in_its_block_or_out_of_sight_in_the_panel():
+    running = call(9, "running", "", output="step 1\nstep 2\n", started=98.0)
+    asking = ToolBlock("10", "c10", "ask_user", {}, None, "running", started=98.0)
+    app = Scene(*map(prompt, range(1, 9)), running, asking)
+    async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
+        panel = app.query_one(ActiveTools)
+        await until(lambda: not panel.display)
+        assert sum("bash" in line for line in app.lines) == 1
+        app.view.action_scroll_home()
+        await until(lambda: panel.display)
+        assert not any("bash" in line for line in app.lines)
+        await until(lambda: panel.size.height == 1)  # what asks is seen in its form
+        assert panel.render_line(0).text.rstrip().endswith("bash  2.0 s  ls  step 2")
+        app.view.scroll_to_end()
+        await until(lambda: not panel.display)
+        assert sum("bash" in line for line in app.lines) == 1
+        app.view.action_scroll_home()
+        await until(lambda: panel.display)
+        app.kept.put(8, call(9, started=98.0, duration=2.0))
+        app.flush()
+        assert not panel.display
 
 
 async def test_the_list_of_tasks_is_shown_until_all_are_done():

@@ -64,7 +64,7 @@ class ScreenUpdater:
         self.view.take_changes(changes)
         if is_other:
             gc.freeze()  # what is loaded stays; to search it for garbage takes longer the more it is
-        self.tools.take_running(self.view.running)
+        self.tools.take_running(self.view.running, self.view.is_seen)
         self.todo.take_changes(changes)
         self.queue.show_queued(driver.agent.steering, driver.agent.follow_ups)
         self.editor.is_busy = driver.is_running

@@ -8,6 +8,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from swink.app.assistant.forms import ASK_USER
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import LOOKS, Look
 from swink.app.tui.view.callpainter import FRAME, Moment, last_line, one_line, seconds_of
@@ -65,16 +66,18 @@ class LinesPanel(Widget):
 
 
 class ActiveTools(LinesPanel):
-    """The calls that run: what, for how long, and the last thing that each printed."""
+    """The calls that run out of sight: what, for how long, and the last thing that each printed."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
         self._blocks: Sequence[ToolBlock] = ()
+        self._is_seen: Callable[[ToolBlock], bool] = lambda block: False
         self._timer: Timer | None = None
 
-    def take_running(self, running: Sequence[ToolBlock]) -> None:
-        self._blocks = running
+    def take_running(self, running: Sequence[ToolBlock], is_seen: Callable[[ToolBlock], bool]) -> None:
+        """Show those that run and are not seen anyway: in their blocks, or in the form that they ask with."""
+        self._blocks, self._is_seen = running, is_seen
         if running and self._timer is None:
             self._timer = self.set_interval(FRAME, self.show_lines)
         elif not running and self._timer is not None:
@@ -89,6 +92,7 @@ class ActiveTools(LinesPanel):
             (block, moment.now - block.started)
             for block in self._blocks
             if block.started is not None and moment.now - block.started >= _PATIENCE
+            if block.name != ASK_USER and not self._is_seen(block)
         ]
         for block, seconds in calls[:_MOST_CALLS]:
             output, about = last_line(block), one_line(block)

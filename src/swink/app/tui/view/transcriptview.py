@@ -79,6 +79,10 @@ class TranscriptView(ScrollView, can_focus=True):
     def running(self) -> list[ToolBlock]:
         return self._lines.running
 
+    def is_seen(self, block: ToolBlock) -> bool:
+        """Whether a line of a block is on the screen."""
+        return any(self.blocks[place].id == block.id for place in {each.place for each in self._shown})
+
     @property
     def look(self) -> Look:
         return self._lines.setting.look
