@@ -281,6 +281,45 @@ def test_a_reply_that_grows_below_the_window_is_counted():
     assert window.unseen >= 15
 
 
+def todo(number: int, text: str, **fields) -> ToolBlock:
+    return ToolBlock(str(number), f"c{number}", "todo", {}, None, "done", (Text(text),), **fields)
+
+
+def test_only_the_newest_list_of_tasks_is_open_and_not_where_it_is_shown_elsewhere():
+    window = a_window(width=60)
+    blocks = told(prompt(1), todo(2, "[>] a\n[ ] b"))
+    window.take_changes(blocks.since(0))
+    opened = ["✓ todo  reads the list", "  │ ▸ a", "  │ · b"]
+    assert texts(window)[-3:] == opened
+    version = blocks.version
+    blocks.append(todo(3, "[x] a\n[>] b", started=90.0, duration=1.0))
+    window.take_changes(blocks.since(version))
+    assert window.is_moving
+    window.fold_due()
+    assert texts(window)[-4:] == [
+        "✓ todo  reads the list  0 of 2 done",
+        "✓ todo  reads the list  1.0 s",
+        "  │ ✓ a",
+        "  │ ▸ b",
+    ]
+    window.folds.show_list_elsewhere(True)
+    assert texts(window)[-1] == "✓ todo  reads the list  1.0 s  1 of 2 done"
+    # A person decides for good.
+    window.toggle(1)
+    assert texts(window)[-5:-2] == opened
+    window.folds.show_list_elsewhere(False)
+    assert texts(window)[-3:] == ["✓ todo  reads the list  1.0 s", "  │ ✓ a", "  │ ▸ b"]
+    # When the newest is gone, the one before is the newest.
+    window.toggle(1)
+    version = blocks.version
+    blocks.cut(2)
+    window.take_changes(blocks.since(version))
+    assert texts(window)[-1] == "✓ todo  reads the list  0 of 2 done"  # as the person left it
+    window.begin_conversation()
+    window.take_changes(told(prompt(1), todo(2, "[>] a\n[ ] b")).since(0))
+    assert texts(window)[-3:] == opened
+
+
 def test_a_call_that_was_dropped_while_it_ran_leaves_nothing_behind():
     window = a_window()
     blocks = told(prompt(1), call(2, "running", "", output="x", started=99.0))

@@ -16,6 +16,7 @@ from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.view import ActiveTools
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
+from swink.tools import todo_tools
 from swink.tools.coding.background import Job
 from swink.tools.coding.command import Completed
 from swink.tools.coding.process import ExitStatus
@@ -80,3 +81,32 @@ async def test_a_call_that_a_panel_asks_about_is_not_listed_a_third_time():
         assert not tools.display
         await pilot.press("y")
         await until(pilot, lambda: "Done." in screen_text(app))
+
+
+async def test_a_list_of_tasks_is_shown_once_in_the_panel_or_in_the_newest_block():
+    def wrote(number: str, *states: str) -> ToolCall:
+        tasks = [{"text": f"task {place}", "status": state} for place, state in enumerate(states)]
+        return ToolCall(number, "todo", {"tasks": tasks})
+
+    first, second = wrote("1", "in_progress", "pending"), wrote("2", "done", "in_progress")
+    app = app_of([first, second, "So far.", wrote("3", "done", "done"), "Done."], tools=todo_tools())
+    app.permissions.word = "smart"
+
+    def count(text: str) -> int:
+        return screen_text(app).count(text)
+
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.driver.send("begin")
+        await until(pilot, lambda: "So far." in screen_text(app) and not app.driver.is_running)
+        await until(pilot, lambda: count("✓ task 0") == 1 and count("0 of 2 done, now: task 0") == 1)
+        assert "Tasks 1/2" in screen_text(app)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "│ ✓ task 0" in screen_text(app))
+        assert "Tasks 1/2" not in screen_text(app)
+        assert count("▸ task") == 1
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "│ ✓ task 0" not in screen_text(app))
+        assert count("▸ task") == 1
+        app.driver.send("go on")
+        await until(pilot, lambda: "Done." in screen_text(app) and "│ ✓ task 1" in screen_text(app))
+        assert count("✓ task 0") == 1

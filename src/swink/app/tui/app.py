@@ -186,6 +186,7 @@ class SwinkApp(CommandApp):
 
     def action_toggle_todo(self) -> None:
         self.todo.is_wanted = not self.todo.is_wanted
+        self.updater.show_changes()  # the conversation has the list where the panel has not
 
     def action_answer(self) -> None:
         any(panel.take_focus() for panel in self.query(AskingPanel))

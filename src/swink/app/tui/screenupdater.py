@@ -61,11 +61,12 @@ class ScreenUpdater:
         changes = transcript.since(self._version)
         self._version = changes.version
         self.view.set_planning(driver.is_planning)
+        self.todo.take_changes(changes)
+        self.view.set_list_elsewhere(self.todo.is_shown)
         self.view.take_changes(changes)
         if is_other:
             gc.freeze()  # what is loaded stays; to search it for garbage takes longer the more it is
         self.tools.take_running(self.view.running, self.view.is_seen)
-        self.todo.take_changes(changes)
         self.queue.show_queued(driver.agent.steering, driver.agent.follow_ups)
         self.editor.is_busy = driver.is_running
         self.editor.has_queue = bool(driver.queued)

@@ -40,6 +40,10 @@ class LinesPanel(Widget):
         self._look = look
         self.show_lines()
 
+    @property
+    def is_shown(self) -> bool:
+        return bool(self._words)
+
     def lines(self) -> list[list[Words]]:
         return []
 

@@ -104,6 +104,10 @@ class TranscriptView(ScrollView, can_focus=True):
         """Say whether the replies that come are plans."""
         self._lines.is_planning = is_planning
 
+    def set_list_elsewhere(self, is_elsewhere: bool) -> None:
+        """Say whether the newest list of tasks is on the screen without its block."""
+        self._lines.folds.show_list_elsewhere(is_elsewhere)
+
     def begin_conversation(self, inside: Inside = nothing_inside) -> None:
         """Another conversation; `inside` gives the agents that a call runs (`Transcript.inside`)."""
         self._lines.begin_conversation(inside)
