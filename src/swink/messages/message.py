@@ -227,6 +227,10 @@ Input = str | Message | ContentBlock | Sequence[Message | ContentBlock | str]
 _custom_types: dict[str, type] = {}
 
 
+USER_NOTE = "\n\nnote from the user on this call: "
+"""How a text of a result begins that is the user's and not the tool's."""
+
+
 class ToolResult(_Content, frozen=True):
     """What a tool returns when text alone is not enough."""
 

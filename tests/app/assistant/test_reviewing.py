@@ -13,7 +13,7 @@ from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.person import Once, Question, Refuse
 from swink.app.assistant.previews import Preview, preview
-from swink.app.assistant.reviewing import Review, apply_verdicts, rewrite
+from swink.app.assistant.reviewing import Review, apply_verdicts, note_summary, reason_of, rewrite
 from swink.app.assistant.rulebook import RuleBook
 from swink.events.transcript.diffs import diff
 from swink.testing import ScriptedModel
@@ -168,10 +168,30 @@ def test_the_note_says_what_was_rejected_and_what_was_written_otherwise(work: Pa
     assert "+line three" in reply.note
     assert "mine" in reply.note
     assert "-line 20" not in reply.note
+    assert note_summary(reply.note) == "1 of 3 parts refused, 1 of 3 parts written by you"
+    judged.judge(0, False, "three is a number")
+    reply = judged.reply("write_file", {"path": "a.txt", "content": NEW})
+    assert isinstance(reply, Once)
+    assert "(1 of 3):\nbecause: three is a number\n@@" in reply.note
+    assert note_summary(reply.note).endswith("1 of 3 parts written by you: three is a number")
+    judged.judge(0, True)
+    assert judged.reasons == {}
     judged.verdicts[:] = [False, False, False]
-    assert isinstance(judged.reply("write_file", {}), Refuse)
+    judged.judge(1, False, "not now")
+    refusal = judged.reply("write_file", {})
+    assert refusal == Refuse("every part of the change was rejected; nothing was written; not now")
     judged.verdicts[:] = [True, True, True]
     assert judged.reply("write_file", {}) == Once()
+
+
+def test_the_reason_of_a_rejection_is_what_somebody_said():
+    assert reason_of("tool call rejected: the user said no: later") == "later"
+    assert (
+        reason_of("tool call rejected: the user's rule: deny bash(git *)")
+        == "the user's rule: deny bash(git *)"
+    )
+    for unsaid in ("tool call rejected: the user said no", "tool call rejected by the user", "anything else"):
+        assert reason_of(unsaid) == ""
 
 
 async def test_a_file_that_changes_after_the_review_is_left_alone(work: Path):

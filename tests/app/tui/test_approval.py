@@ -193,6 +193,17 @@ async def test_a_change_is_reviewed_hunk_by_hunk(scene: Scene):
         assert answer.arguments is not None
         assert answer.arguments["content"] == OLD.replace("line 20\n", "line twenty\n")
         assert "+line three" in answer.note
+        # a part left out, and why; Esc leaves the field and not the part
+        call = scene.call("write_file", path="a.txt", content=new)
+        await scene.asked()
+        await press("d", "r", *"no", "escape")
+        await scene.until(lambda: "part 1 of 2" in scene.text() and scene.panel.has_focus)
+        await press("r", *"words", "enter")
+        await scene.until(lambda: "part 2 of 2" in scene.text() and scene.panel.has_focus)
+        await press("y", "enter")
+        answer = await call
+        assert isinstance(answer, Approved)
+        assert "because: words\n@@" in answer.note
         # a hunk written anew
         call = scene.call("write_file", path="a.txt", content=new)
         await scene.asked()

@@ -24,6 +24,7 @@ from swink.events.transcript import (
     Transcript,
 )
 from swink.messages import AssistantMessage, Image, Text, ToolCall, ToolResultMessage, UserMessage
+from swink.messages.message import USER_NOTE
 from swink.stream import TextDelta
 
 HOSTILE = (
@@ -129,6 +130,31 @@ def test_a_changed_file_shows_how_many_lines_and_opened_its_diff():
     block = call(name="edit_file", arguments={"path": "a.py"}, details=details)
     assert lines(block) == ["✓ edit_file  a.py  +2 −1"]
     assert any("c" in line for line in lines(block, BlockState("all"))[1:])
+
+
+def test_what_was_refused_and_why_stays_in_the_block():
+    details = {"path": "a.py", "is_new_file": False, "old_content": "a\nb\n", "new_content": "a\nc\nd\n"}
+    note = (
+        "The user reviewed this change of a.py in 2 hunks.\nNot written, because the user rejected them "
+        "(1 of 2):\nbecause: too soon\n@@ -9,1 +9,1 @@\n-old\n+new"
+    )
+    content = (Text("wrote a.py"), Text(USER_NOTE + note))
+    block = ToolBlock("1", "c1", "edit_file", {"path": "a.py"}, None, "done", content, details)
+    assert lines(block) == ["✓ edit_file  a.py  +2 −1  1 of 2 parts refused: too soon"]
+    for fold in ("some", "all"):
+        assert lines(block, BlockState(fold), width=90)[-4:] == [
+            "  │ because: too soon",
+            "  │ @@ -9,1 +9,1 @@",
+            "  │ -old",
+            "  │ +new",
+        ]
+    changed = 'The user changed this call before it ran. What is different: {"command":"ls -l"}'
+    edited = ToolBlock("1", "c1", "bash", {}, None, "done", (Text("one\ntwo"), Text(USER_NOTE + changed)))
+    assert lines(edited) == ["✓ bash  changed by you"]
+    assert lines(edited, BlockState("all"), width=100)[1:] == ["  │ one", "  │ two", f"  │ {changed}"]
+    rejected = call("rejected", "tool call rejected: the user said no: use make")
+    assert lines(rejected) == ["✗ bash  ls  rejected  use make"]
+    assert lines(call("rejected", "tool call rejected: the user said no")) == ["✗ bash  ls  rejected"]
 
 
 def test_thoughts_are_a_line_or_all_and_of_redacted_ones_it_is_said():

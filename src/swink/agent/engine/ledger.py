@@ -42,6 +42,7 @@ from swink.messages import (
 from swink.messages.codec import encode_state
 from swink.messages.history import History, paired
 from swink.messages.jsondata import decode
+from swink.messages.message import USER_NOTE
 from swink.messages.records import OpenTurn, PendingApproval
 from swink.stream import observer
 from swink.tools import Tool, failure
@@ -225,8 +226,7 @@ class Ledger:
         if call.result is not None:
             return
         if call.note:
-            told = Text(f"\n\nnote from the user on this call: {call.note}")
-            result = replace(result, content=(*result.content, told))
+            result = replace(result, content=(*result.content, Text(USER_NOTE + call.note)))
         call.result = result
         if call.context is not None:
             call.context.close()

@@ -3,6 +3,7 @@
 What runs is the same call with other arguments, so that a file becomes byte for byte what was approved.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,6 +14,7 @@ from swink.agent.policy import ApprovalRequest
 from swink.app.assistant.person import Once, Refuse
 from swink.app.assistant.previews import EDIT, Preview
 from swink.app.assistant.toolcalls import tool_of
+from swink.events.transcript.blockkinds import counted
 from swink.events.transcript.diffs import Hunk
 from swink.messages.redact import MARK
 from swink.system.shorten import clip_end
@@ -38,6 +40,8 @@ class Review:
         self.old = preview.old
         self.new = preview.new
         self.verdicts: list[Verdict | None] = [None] * len(self.diff.hunks)
+        self.reasons: dict[int, str] = {}
+        """Why hunks were rejected, where the person said so."""
 
     @property
     def is_complete(self) -> bool:
@@ -48,6 +52,13 @@ class Review:
     def next_open(self) -> int | None:
         """The first hunk without a verdict."""
         return self.verdicts.index(None) if None in self.verdicts else None
+
+    def judge(self, index: int, verdict: Verdict, reason: str = "") -> None:
+        """Keep what the person said of a hunk, and nothing of what they said before."""
+        self.verdicts[index] = verdict
+        self.reasons.pop(index, None)
+        if reason:
+            self.reasons[index] = reason
 
     def proposed(self, index: int) -> str:
         """The lines that a hunk would leave, for a person to edit."""
@@ -67,15 +78,16 @@ class Review:
             return Once()
         text = self.text()
         if text == self.old:
-            return Refuse("every part of the change was rejected; nothing was written")
+            why = "".join(f"; {reason}" for reason in dict.fromkeys(self.reasons.values()))
+            return Refuse(f"every part of the change was rejected; nothing was written{why}")
         return Once(rewrite(name, arguments, self.old, text, self.state), self._note())
 
     def _note(self) -> str:
-        judged = zip(self.diff.hunks, self.verdicts, strict=True)
-        rejected = [_as_text(hunk) for hunk, verdict in judged if verdict is False or verdict is None]
+        judged = enumerate(zip(self.diff.hunks, self.verdicts, strict=True))
+        rejected = [self._told(at, hunk) for at, (hunk, verdict) in judged if verdict in (False, None)]
         edited = [verdict for verdict in self.verdicts if isinstance(verdict, str)]
         total = len(self.verdicts)
-        parts = [f"The user reviewed this change of {self.diff.path} in {total} hunks."]
+        parts = [f"The user reviewed this change of {self.diff.path} in {counted(total, 'hunk')}."]
         if rejected:
             parts.append(f"Not written, because the user rejected them ({len(rejected)} of {total}):")
             parts.append(_quote(rejected))
@@ -83,6 +95,32 @@ class Review:
             parts.append(f"Written otherwise by the user ({len(edited)} of {total}), as:")
             parts.append(_quote(edited))
         return "\n".join(parts)
+
+    def _told(self, at: int, hunk: Hunk) -> str:
+        because = f"because: {self.reasons[at]}\n" if at in self.reasons else ""
+        return because + _as_text(hunk)
+
+
+_REVIEWED = re.compile(r"(rejected them|otherwise by the user) \((\d+) of (\d+)\)")
+_BECAUSE = re.compile(r"^because: (.*)$", re.M)
+_CHANGED = "The user changed this call before it ran."
+
+
+def note_summary(note: str) -> str:
+    """What the note on a call says, in a few words for the person who gave it."""
+    words = {"rejected them": "refused", "otherwise by the user": "written by you"}
+    told = [f"{count} of {total} parts {words[how]}" for how, count, total in _REVIEWED.findall(note)]
+    why = "; ".join(_BECAUSE.findall(note)) if told else ""
+    if told:
+        return f"{', '.join(told)}: {why}" if why else ", ".join(told)
+    return "changed by you" if note.startswith(_CHANGED) else note.partition("\n")[0]
+
+
+def reason_of(rejection: str) -> str:
+    """Why a call was rejected, of what the model was told; nothing where nobody said why."""
+    _, found, why = rejection.partition("tool call rejected: ")
+    said_no = Refuse().by
+    return why.removeprefix(f"{said_no}: ") if found and why != said_no else ""
 
 
 def editable_text(request: ApprovalRequest) -> str:
@@ -119,7 +157,7 @@ def edited_call(request: ApprovalRequest, text: str) -> Once:
         raise ValueError("; ".join(problems))
     ran = msgspec.json.encode({key: value for key, value in shown.items() if value != request.shown.get(key)})
     quoted = ran.decode()[:_QUOTED]
-    return Once(arguments, f"The user changed this call before it ran. What is different: {quoted}")
+    return Once(arguments, f"{_CHANGED} What is different: {quoted}")
 
 
 def apply_verdicts(old: str, new: str, hunks: Sequence[Hunk], verdicts: Sequence[Verdict | None]) -> str:

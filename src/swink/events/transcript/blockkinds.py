@@ -30,6 +30,7 @@ from swink.messages import (
     text_of,
 )
 from swink.messages.jsondata import encode
+from swink.messages.message import USER_NOTE
 from swink.messages.modelspec import format_dollars
 from swink.tools import full_text
 
@@ -116,6 +117,15 @@ class ToolBlock(Struct, frozen=True, dict=True, tag="tool"):
         """The text of its result, whole, also where the model saw only its beginning and end."""
         result = ToolResult(self.content, self.details)
         return full_text(result) or result.text
+
+    @property
+    def note(self) -> str:
+        """What the user said when they let it run: what of it they refused, or changed."""
+        match self.content:
+            case (*_, Text(text)) if text.startswith(USER_NOTE):
+                return text.removeprefix(USER_NOTE)
+            case _:
+                return ""
 
     @property
     def images(self) -> tuple[Image, ...]:

@@ -87,7 +87,7 @@ def review_lines(review: Review, at: int, look: Look) -> Lines:
     for number, verdict in enumerate(review.verdicts[:_SIGNS]):
         sign, style = ("✎", look.accent) if isinstance(verdict, str) else signs[verdict]
         row.append((sign, style + look.selected if number == at else style, ""))
-    keys = [("y", "take it"), ("n", "leave it out"), ("e", "write it yourself")]
+    keys = [("y", "take it"), ("n", "leave it out"), ("r", "and say why"), ("e", "write it yourself")]
     keys += [("enter", "done")] if review.is_complete else []
     answers: list[tuple[str, Style, str]] = []
     for key, text in keys:

@@ -2,7 +2,7 @@
 
 choose → y, a, n: answered            Esc: back to the editor, the question stays
        → p, e, r: a field             Enter: answered    Esc: back
-       → d: review, hunk by hunk      y, n, e, Enter     Esc: back
+       → d: review, hunk by hunk      y, n, r, e, Enter  Esc: back
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Literal
 
 from swink.app.assistant import person
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.reviewing import Review, editable_text, edited_call
+from swink.app.assistant.reviewing import Review, Verdict, editable_text, edited_call
 from swink.app.assistant.rulebook import Scope
 from swink.app.assistant.rules import SEPARATOR, parse_rule
 from swink.app.tui.approval.answerfield import AnswerField
@@ -21,8 +21,9 @@ from swink.app.tui.diffpainter import paint_diff, paint_hunk
 from swink.errors import MisuseError
 from swink.system.threads import in_thread
 
-Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk"]
+Stage = Literal["choose", "reason", "rule", "edit", "review", "hunk", "part"]
 
+_WHY = "why not, for the model"
 _LONG = 100_000  # characters of a call up to which it is laid out at once
 _SCOPES: dict[Scope, str] = {"project": "in this project", "user": "everywhere"}
 _REPLIES: dict[str, person.Reply] = {"y": person.Once(), "a": person.Always(), "n": person.Refuse()}
@@ -31,6 +32,7 @@ _HINTS = {
     "reason": "Enter refuses · Esc back",
     "edit": "Enter runs it so · Ctrl+J new line · Esc back",
     "review": "← → other parts · Esc back",
+    "part": "Enter leaves it out · Esc back",
     "hunk": "Enter takes these lines · Ctrl+J new line · Esc back",
 }
 
@@ -106,7 +108,7 @@ class ApprovalPanel(AskingPanel):
             case "y" | "a" | "n":
                 self._answer(_REPLIES[key])
             case "r":
-                self._write("reason", "", "why not, for the model")
+                self._write("reason", "", _WHY)
             case "e":
                 self._write("edit", editable_text(question.request))
             case "p" if question.suggested:
@@ -127,8 +129,10 @@ class ApprovalPanel(AskingPanel):
         last = len(review.verdicts) - 1
         match key:
             case "y" | "n":
-                review.verdicts[self._hunk] = key == "y"
-                self._hunk = review.next_open if review.next_open is not None else self._hunk
+                self._judge(review, key == "y")
+            case "r":
+                self._write("part", "", _WHY)
+                return True
             case "e":
                 self._write("hunk", review.proposed(self._hunk))
                 return True
@@ -149,6 +153,11 @@ class ApprovalPanel(AskingPanel):
                 return False
         self.lay_out()
         return True
+
+    def _judge(self, review: Review, verdict: Verdict, reason: str = "") -> None:
+        """Keep what was said of the part that is shown, and go on to the next without an answer."""
+        review.judge(self._hunk, verdict, reason)
+        self._hunk = review.next_open if review.next_open is not None else self._hunk
 
     def _write(self, stage: Stage, text: str, placeholder: str = "") -> None:
         self.stage, self._trouble = stage, ""
@@ -176,8 +185,10 @@ class ApprovalPanel(AskingPanel):
                 case "edit":
                     self._answer(edited_call(question.request, event.text))
                 case "hunk" if self._review is not None:
-                    self._review.verdicts[self._hunk] = event.text
-                    self._hunk = self._review.next_open if self._review.next_open is not None else self._hunk
+                    self._judge(self._review, event.text)
+                    self.leave_field()
+                case "part" if self._review is not None:
+                    self._judge(self._review, False, event.text.strip())
                     self.leave_field()
                 case _:
                     self.leave_field()
@@ -186,7 +197,7 @@ class ApprovalPanel(AskingPanel):
             self.show_answers()
 
     def leave_field(self, *, keep: bool = True) -> None:
-        self.stage = "review" if self.stage == "hunk" else "choose"
+        self.stage = "review" if self.stage in ("hunk", "part") else "choose"
         self._trouble = ""
         super().leave_field(keep=keep)
 

@@ -12,6 +12,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from swink.app.assistant.callwords import WORDED, call_lines, call_summary, result_lines, result_summary
+from swink.app.assistant.reviewing import note_summary, reason_of
 from swink.app.tui.diffpainter import WIDE, paint_diff
 from swink.app.tui.escaping import printed, visible
 from swink.app.tui.sourcecode import highlight
@@ -20,6 +21,7 @@ from swink.app.tui.view.folds import Fold
 from swink.app.tui.view.painted import Canvas, Words
 from swink.events.transcript import ToolBlock
 from swink.events.transcript.blockkinds import json_of
+from swink.messages.message import USER_NOTE
 from swink.tools import FINAL_OUTPUT
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -81,6 +83,8 @@ def paint_call(
     elif block.output:
         lines = printed(block.output[-200 * limit :]).rstrip("\n").split("\n")
         canvas.text("\n".join(lines[-limit:]), look.dim, gutter=gutter, is_exact=True)
+    if block.note:  # what was refused, or written otherwise, is as much of it as what was done
+        canvas.text(visible(block.note), look.warning, gutter=gutter, most=max(limit, 2 * _SOME))
     paint_images(canvas, len(block.images), gutter)
 
 
@@ -171,7 +175,8 @@ def _heading(canvas: Canvas, block: ToolBlock, fold: Fold, moment: Moment, chose
     answer = _answer(block) if fold == "line" else ""
     room = canvas.width - sum(cell_len(text) for text, _ in parts) - 3
     if answer and room > 8:
-        parts.append((f"  {_fitted(answer, room)}", look.failed if block.state == "failed" else look.dim))
+        style = look.warning if block.note or block.state == "rejected" else look.dim
+        parts.append((f"  {_fitted(answer, room)}", look.failed if block.state == "failed" else style))
     return parts
 
 
@@ -191,10 +196,14 @@ def _status(canvas: Canvas, block: ToolBlock, moment: Moment) -> tuple[str, Styl
 
 
 def _answer(block: ToolBlock) -> str:
-    """The first line of the result that says something."""
+    """What the user refused of it and why, else the first line of the result that says something."""
     if not block.is_settled:
         return last_line(block)
-    if block.diff is not None or block.state in ("rejected", "cancelled") or block.name == FINAL_OUTPUT:
+    if block.note:
+        return _first_line(note_summary(block.note))
+    if block.state == "rejected":
+        return _first_line(reason_of(block.text))
+    if block.diff is not None or block.state == "cancelled" or block.name == FINAL_OUTPUT:
         return ""
     if block.name in WORDED and block.state == "done":
         told = _first_line(result_summary(block.name, block.text))
@@ -241,7 +250,7 @@ def _paint_rule(canvas: Canvas, block: ToolBlock, gutter: Words) -> None:
 
 def _paint_result(canvas: Canvas, block: ToolBlock, gutter: Words, style: Style, limit: int) -> None:
     """The first lines of a result, and how many more there are."""
-    text = block.text.rstrip()
+    text = block.text.removesuffix(f"{USER_NOTE}{block.note}").rstrip()
     if block.name in WORDED:
         text = "\n".join(result_lines(block.name, text))
     if not text:
