@@ -15,7 +15,9 @@ from swink.app.assistant.agentenvironment import AgentEnvironment, make_assistan
 from swink.app.assistant.planning import plan_tools
 from swink.app.assistant.rules import JudgedCall, allowed_by, parse_rule
 from swink.app.assistant.servers import Configured
+from swink.app.assistant.settings import SandboxSettings, UserSettings
 from swink.app.assistant.trust import decided, look_up
+from swink.errors import MisuseError
 from swink.events import MessageUpdate, NestedEvent, ToolExecutionUpdate
 from swink.mcp.serverconfig import StdioServer
 from swink.messages import AssistantMessage, ModelSpec, Text, ToolCall, UserMessage
@@ -35,13 +37,58 @@ async def asked(environment: AgentEnvironment, model: ModelSpec = LARGE) -> tupl
     return context.system_prompt, {tool.name for tool in context.tools}
 
 
-async def test_a_directory_with_files_gets_coding_tools_and_an_empty_one_does_not(tmp_path: Path):
-    assert "bash" not in (await asked(AgentEnvironment(tmp_path)))[1]
+async def test_a_directory_gets_coding_tools_and_an_empty_one_too(tmp_path: Path):
+    assert {"read_file", "write_file", "bash"} <= (await asked(AgentEnvironment(tmp_path)))[1]
     (tmp_path / "main.py").write_text("print(1)\n")
     prompt, tools = await asked(AgentEnvironment(tmp_path))
     assert {"read_file", "edit_file", "bash", "fetch_url", "todo"} <= tools
     assert "coding agent" in prompt
     assert f"Directory: {tmp_path}" in prompt
+
+
+def test_it_is_not_asked_whether_an_empty_folder_is_trusted(tmp_path: Path):
+    assert not AgentEnvironment(tmp_path, look_up(tmp_path)).needs_trust
+    (tmp_path / "main.py").touch()
+    assert AgentEnvironment(tmp_path, look_up(tmp_path)).needs_trust
+
+
+async def test_the_home_itself_gets_tools_only_after_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "main.py").touch()
+    environment = AgentEnvironment(tmp_path)
+    await environment.open()
+    await environment.open()
+    prompt, tools = await asked(environment)
+    assert not {"read_file", "bash"} & tools
+    assert "coding agent" not in prompt
+    told = [notice for notice in environment.take_notices() if "home directory" in notice]
+    assert len(told) == 1
+    assert "swink -C DIR" in told[0]
+    environment.work_in_home(True)
+    assert {"read_file", "bash"} <= (await asked(environment))[1]
+    chosen = UserSettings(tmp_path / "config.toml", sandbox=SandboxSettings(home=True))
+    assert "bash" in (await asked(AgentEnvironment(tmp_path, settings=chosen)))[1]
+    with pytest.raises(MisuseError, match="not your home directory"):
+        AgentEnvironment(tmp_path.parent).work_in_home(True)
+
+
+async def get_chat_alone(place: Path, why: str) -> None:
+    environment = AgentEnvironment(place)
+    await environment.open()
+    assert not {"read_file", "bash"} & (await asked(environment))[1]
+    assert any(why in notice and "-C DIR" in notice for notice in environment.take_notices())
+
+
+async def test_the_whole_disk_gets_the_chat_alone(tmp_path: Path):
+    await get_chat_alone(Path(tmp_path.anchor), "the whole disk")
+
+
+async def test_a_directory_that_cannot_be_written_gets_the_chat_alone(tmp_path: Path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    if os.access(closed, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    await get_chat_alone(closed, "you may not write")
 
 
 async def test_an_empty_git_repository_is_work_too_and_its_branch_is_named(tmp_path: Path):

@@ -20,11 +20,13 @@ from swink.app.assistant.customcommands import CustomCommand, read_commands
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
 from swink.app.assistant.planning import ReadOnlyTools
-from swink.app.assistant.prompts import Surroundings, find_git, is_small, look_around, system_prompt
+from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
 from swink.app.assistant.trust import Trust, find_project
+from swink.app.assistant.workplaces import has_work, is_home, why_no_tools
+from swink.errors import MisuseError
 from swink.memory.jsonl import sessions_dir
 from swink.memory.session import Session
 from swink.messages import Message, ModelSpec
@@ -48,7 +50,8 @@ class AgentEnvironment:
         self._writable = mark_writable(self.directory)
         self.trust = trust or Trust(find_project(self.directory), "unasked")
         self.settings = settings or UserSettings(config_dir() / "config.toml")
-        self.is_coding = has_work(self.directory)
+        self._has_begun = has_work(self.directory)
+        self._in_home = False
         self.is_first_run = False
         """Whether no model was chosen yet and there is no key."""
         self.changed: Callable[[], None] = lambda: None
@@ -70,6 +73,27 @@ class AgentEnvironment:
         """What an agent of this environment, and its sub-agents, are made with."""
         self._around: Surroundings | None = None
         self._base: tuple[Tool, ...] | None = None
+
+    @property
+    def is_coding(self) -> bool:
+        """Whether there are file tools and a shell here."""
+        return self._why_no_tools is None
+
+    @property
+    def needs_trust(self) -> bool:
+        """Whether it is to be asked if this folder is trusted: not about one that holds nothing yet."""
+        standing = self.trust.standing
+        return standing == "changed" or (standing == "unasked" and self.is_coding and self._has_begun)
+
+    def work_in_home(self, is_wanted: bool) -> None:
+        """Have file tools and a shell in the home directory itself, in this session, or not."""
+        if not is_home(self.directory):
+            raise MisuseError(f"{self.directory} is not your home directory: nothing changes here")
+        self._in_home, self._base = is_wanted, None
+
+    @property
+    def _why_no_tools(self) -> str | None:
+        return why_no_tools(self.directory, in_home=self._in_home or self.settings.sandbox.home)
 
     @property
     def project(self) -> Path | None:
@@ -129,6 +153,8 @@ class AgentEnvironment:
             self.notify(notice)
         for notice in [] if self._brought is None else self._brought.notices:
             self._tell_once(notice)
+        if (why := self._why_no_tools) is not None:
+            self._tell_once(why)
         self.commands, notices = await in_thread(read_commands, self._brought)
         self._around, self._base = None, None
         await self._read_instructions()
@@ -158,7 +184,7 @@ class AgentEnvironment:
 
     def sandbox(self) -> Sandbox | None:
         """What the user's own commands run in: nothing in a trusted or empty folder, else the sandbox."""
-        if self.trust.is_trusted or not self.is_coding:
+        if self.trust.is_trusted or not self.is_coding or not has_work(self.directory):
             return None
         return Sandbox(self.directory, hidden=self._hidden())
 
@@ -246,17 +272,6 @@ class _SubAgentTools:
 def make_assistant(directory: str | Path, model: ModelSpec, **options: Any) -> Agent:
     """An agent set up for a person in a directory; options are those of `AgentEnvironment.make_agent`."""
     return AgentEnvironment(directory).make_agent(model, **options)
-
-
-def has_work(directory: Path) -> bool:
-    """Whether there is something to work on: a git repository, or any file that is not hidden."""
-    if find_git(directory) is not None:
-        return True
-    try:
-        with os.scandir(directory) as entries:
-            return any(not entry.name.startswith(".") for entry in entries)
-    except OSError:
-        return False
 
 
 def _gone(session: Session | None, tools: Sequence[Any]) -> Sequence[Tool]:

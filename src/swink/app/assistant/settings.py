@@ -32,6 +32,8 @@ class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A list names the domains that are reached unasked; no others are."""
     writable: _Words = ()
     """Further directories that tools and commands may write, as `--add-dir`."""
+    home: bool = False
+    """Whether there are tools and commands in the home directory itself."""
 
 
 class OwnProvider(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,7 +94,7 @@ KNOWN = tuple(name for name in UserSettings.__struct_fields__ if name not in ("p
 _CAUTIOUS: dict[str, Any] = {
     "approve": "on",
     "save": False,
-    "sandbox": {"level": "workspace", "network": "off", "writable": []},
+    "sandbox": {"level": "workspace", "network": "off", "writable": [], "home": False},
 }
 """What holds where a value cannot be understood and the default could be less than was wanted."""
 

@@ -35,8 +35,7 @@ async def begin_work(context: CommandContext, environment: AgentEnvironment) -> 
     environment.changed = changed
     context.driver.commands.sandbox = environment.sandbox
     tell()
-    standing = environment.trust.standing
-    if standing == "changed" or (standing == "unasked" and environment.is_coding):
+    if environment.needs_trust:
         environment.trust = await ask_trust(context, environment.trust)
     if environment.is_first_run:
         await choose_first_model(context)

@@ -61,11 +61,18 @@ def leave(context: CommandContext, rest: str) -> None:
     context.leave()
 
 
-@command("/permissions", "[allow RULE | deny RULE]", choices=lambda context: ("allow", "deny"))
+_HOME = {"home on": True, "home off": False}
+
+
+@command("/permissions", "[allow RULE | deny RULE | home on]", choices=lambda at: ("allow", "deny", *_HOME))
 async def permissions(context: CommandContext, rest: str) -> None:
     """what is allowed here and why calls ran; removes rules, or saves one for this project"""
     if not rest:
         await context.ask(PermissionsScreen(context.permissions, context.look))
+        return
+    if rest in _HOME and context.environment is not None:
+        context.environment.work_in_home(_HOME[rest])
+        context.say(f"file tools and a shell in the home directory: {rest.removeprefix('home ')}")
         return
     if not rest.startswith(("allow ", "deny ")):
         raise MisuseError("write /permissions, or a rule after it: /permissions deny bash(git push *)")
