@@ -121,11 +121,10 @@ def test_an_unknown_option_is_named_with_the_usage_of_its_command(
         ("run --modle x hi", "unrecognized arguments: --modle; did you mean --model?"),
         ("run --modle=x hi", "unrecognized arguments: --modle=x; did you mean --model?"),
         ("run --max-turn=1 hi", "did you mean --max-turns?"),
-        ("--modle x", "unrecognized arguments: --modle x; did you mean --model?"),
-        ("mdels", "did you mean models?"),
+        ("--modle x", "unrecognized arguments: --modle; did you mean --model?"),
+        ("mdels", "did you mean models? (as a prompt: swink -- mdels)"),
         ("sessions serch x", "did you mean search?"),
         ("run --thinking hig hi", "did you mean high?"),
-        ("frobnicate", "'completion')"),
         ("run --output xml hi", "'json')"),
     ],
 )

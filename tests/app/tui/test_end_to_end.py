@@ -311,6 +311,20 @@ def test_the_first_start_asks_for_trust_and_a_key_that_is_never_shown(place: Pla
         leave(terminal)
 
 
+def test_a_prompt_on_the_command_line_begins_the_conversation_and_continues_one(
+    place: Place, provider: Provider
+):
+    provider.replies = [["Hello there."], ["Hello again."]]
+    with Terminal(place, "-m", "openai:m", "fix the tests", env=provider.env) as terminal:
+        terminal.wait_for("fix the tests", "Hello there.", "idle")
+        leave(terminal)
+    with Terminal(place, "--continue", "once", "more", env=provider.env) as terminal:
+        terminal.wait_for("once more", "Hello again.", "idle")
+        leave(terminal)
+    said = [message["content"] for message in provider.requests[-1]["messages"][1:]]
+    assert said == ["fix the tests", "Hello there.", "once more"]
+
+
 @left_to_more
 def test_the_first_start_without_a_key_talks_with_the_embedded_model(place: Place, weights: Path):
     with Terminal(place, size=(100, 30)) as terminal:

@@ -228,3 +228,28 @@ async def test_the_settings_of_the_screen_hold_and_a_key_of_no_action_is_named(
         app.obey("/reload")
         await until(pilot, lambda: "hlep" in screen_text(app))
         app.leave()
+
+
+async def test_a_first_prompt_is_sent_as_it_is_once_trust_is_settled(place: Path):
+    clock = Clock()
+    app, _, scripted = app_in(place, ["Aye."], clock)
+    app.first_prompt = "/ship !it"
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "Do you trust the files" in screen_text(app))
+        assert scripted.calls == []
+        clock.now += 1.0
+        await pilot.press("y")
+        await until(pilot, lambda: "Aye." in screen_text(app) and not app.driver.is_running)
+        assert "pirate" in scripted.calls[0].system_prompt
+        assert [message.text for message in scripted.calls[0].messages] == ["/ship !it"]
+        assert app.editor.has_focus
+        app.leave()
+
+
+async def test_leaving_while_trust_is_asked_about_sends_no_first_prompt(place: Path):
+    app, _, scripted = app_in(place, ["Aye."])
+    app.first_prompt = "go"
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "Do you trust the files" in screen_text(app))
+        app.leave()
+    assert scripted.calls == []

@@ -27,7 +27,7 @@ from swink.app.cli.directory import ask_trust, change_directory, open_environmen
 from swink.app.cli.output import check_output
 from swink.app.cli.printing import TextPrinter
 from swink.app.cli.resuming import saved_chat
-from swink.app.cli.run_command import answer
+from swink.app.cli.run_command import answer, run_command
 from swink.app.cli.screen import show_screen, why_plain
 from swink.app.cli.session_lines import last_lines
 from swink.app.cli.terminal import add_style, ask_line, say, say_in_passing
@@ -51,6 +51,9 @@ Ctrl-C           stop the reply"""
 
 def chat_command(arguments: argparse.Namespace) -> int:
     """Talk until the user leaves."""
+    prompt = " ".join(arguments.prompt)
+    if prompt.strip() and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return _answer_prompt(arguments)
     change_directory(arguments)
     if not sys.stdin.isatty():
         return _answer_sample(arguments)
@@ -73,7 +76,7 @@ def chat_command(arguments: argparse.Namespace) -> int:
         importlib.import_module("readline")  # gives input() line editing
     raise_interrupts()
     with runner_to_end() as runner:
-        return LineChat(agent, approver, saved, runner, environment, snapshots).talk()
+        return LineChat(agent, approver, saved, runner, environment, snapshots).talk(prompt)
 
 
 class LineChat:
@@ -97,7 +100,7 @@ class LineChat:
         self._has_asked = False
         self._asks_title = saved is not None and not saved.is_resumed and load_settings().title == "model"
 
-    def talk(self) -> int:
+    def talk(self, prompt: str = "") -> int:
         """Read, answer, repeat, in one event loop: connections stay open from reply to reply."""
         startup.last_words = self._leave_at_once
         try:
@@ -105,7 +108,11 @@ class LineChat:
             if self._snapshots is not None:
                 self._runner.run(self._snapshots.recover())
             self._tell()
-            return self._take_lines(self._take_up())
+            interrupted = self._take_up()
+            if prompt.strip() and not interrupted:
+                print(f"{add_style('> ', 'bold', sys.stdout)}{strip_controls(prompt)}")
+                interrupted = self._answer(prompt)
+            return self._take_lines(interrupted)
         finally:
             startup.last_words = None
             self._runner.run(self._environment.aclose())
@@ -289,6 +296,14 @@ def _prompt() -> str:
         return mark
     # \x01 and \x02 tell readline which characters take no room.
     return mark.replace("\x1b[1m", "\x01\x1b[1m\x02").replace("\x1b[0m", "\x01\x1b[0m\x02")
+
+
+def _answer_prompt(arguments: argparse.Namespace) -> int:
+    """Nobody can go on talking here: answer the one prompt, as `swink -p` does."""
+    arguments.session, arguments.coding = arguments.resume, True
+    arguments.deadline = arguments.output_schema = None
+    arguments.output, arguments.json = "text", False
+    return run_command(arguments)
 
 
 def _answer_sample(arguments: argparse.Namespace) -> int:

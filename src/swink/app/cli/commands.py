@@ -12,8 +12,11 @@ from swink.app.cli.parsers import TRACE, CommandParser, amount, command, count, 
 from swink.errors import MisuseError
 
 _FIRST_OPTIONS = ("-h", "--help", "--version")
+_PRINT = ("-p", "--print")
 _AGE = re.compile(r"(\d{1,6})(min|[hdwy])")
 _SECONDS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
+_NEWEST = "go on with the newest session of this directory"
+_PLAN = "begin in plan mode: only tools that change nothing"
 _THINKING = ("off", "minimal", "low", "medium", "high", "extra_high")
 
 
@@ -24,23 +27,43 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     while words[:1] == ["--debug"]:
         debug = True
         words.pop(0)
-    if not words or (words[0].startswith("-") and words[0] not in _FIRST_OPTIONS):
+    parser = make_parser()
+    is_chat = words[:1] == ["chat"]
+    is_guess = not words or (words[0] not in _FIRST_OPTIONS and words[0] not in parser.commands)
+    if is_guess:
         words.insert(0, "chat")
-    arguments = make_parser().parse_args(words)
+    if prints := (is_chat or is_guess) and _take_print(words):
+        words[0] = "run"
+    arguments = parser.parse_args(words)
+    if is_guess and "--" not in words:
+        parser.check_prompt(arguments.prompt)
     arguments.debug = arguments.debug or debug
+    if prints:
+        arguments.coding = True
     return arguments
+
+
+def _take_print(words: list[str]) -> bool:
+    """Remove `-p`, wherever it stands among the options; whether it was there."""
+    end = words.index("--") if "--" in words else len(words)
+    found = next((index for index, word in enumerate(words[:end]) if word in _PRINT), None)
+    if found is not None:
+        del words[found]
+    return found is not None
 
 
 def make_parser() -> CommandParser:
     """The parser; shell completion is made from it too."""
     parser = CommandParser(
         prog="swink",
-        description="Agents on the command line. Without a command: a chat.",
+        usage="swink [OPTION ...] [PROMPT ...]\n       swink COMMAND ...",
+        description="Agents on the command line. Without a command: a chat, which PROMPT begins.",
         epilog="Exit codes: 0 done, 1 a model or the run failed, 2 usage, 130 interrupted.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"swink {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_chat_options(parser)  # for help and completion: the command chat reads them
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="swink")
     for add in _PARTS:
         add(commands)
     summary = "check this installation and say what to do about what is wrong"
@@ -60,22 +83,33 @@ def _add_run(commands: Any) -> None:
     run.take("--deadline", "end the run after so long", "SECONDS", type=seconds)
     run.flag("--json", "one event per line as JSON, the last one of type result")
     run.take("--output", "json: the same as --json", choices=("text", "json"), default="text")
+    schema = "a JSON Schema that the answer is held to; it is printed as JSON"
+    run.take("--output-schema", schema, "FILE")
+    run.flag("--plan", _PLAN)
+    which = run.add_mutually_exclusive_group()
     session = "go on with a saved session, or begin one; its id is told on stderr (default: nothing is saved)"
-    run.take("--session", session, "ID|new")
+    which.add_argument("--session", "--resume", dest="session", metavar="ID|new", help=session)
+    which.add_argument("--continue", dest="continue_newest", action="store_true", help=_NEWEST)
 
 
 def _add_chat(commands: Any) -> None:
     chat = command(commands, "chat", "talk in the terminal (what swink does without a command)", "chat:chat")
+    chat.take("prompt", "what to say first", "PROMPT", nargs="*")
+    _add_chat_options(chat)
+
+
+def _add_chat_options(chat: CommandParser) -> None:
+    printing = "print the answer to PROMPT and exit; takes the options of swink run too"
+    chat.add_argument(*_PRINT, action="store_true", help=printing)
     _add_conversation(chat)
     which = chat.add_mutually_exclusive_group()
-    newest = "go on with the newest session of this directory"
-    which.add_argument("--continue", dest="continue_newest", action="store_true", help=newest)
+    which.add_argument("--continue", dest="continue_newest", action="store_true", help=_NEWEST)
     resume = "go on with a session, by any unique part of its id; without an ID choose from a list"
     which.add_argument("--resume", nargs="?", const="", metavar="ID", help=resume)
     nothing = "save nothing (save = false in config.toml: never)"
     which.add_argument("--no-session", action="store_true", help=nothing)
     chat.flag("--plain", "chat line by line, without the screen")
-    chat.flag("--plan", "begin in plan mode: only tools that change nothing")
+    chat.flag("--plan", _PLAN)
 
 
 def _add_conversation(parser: CommandParser) -> None:

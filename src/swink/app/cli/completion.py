@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
 
 from msgspec import Struct
 
@@ -40,13 +39,11 @@ def walk(parser: CommandParser, path: tuple[str, ...] = ()) -> Iterator[CommandW
     """Every command of a parser, the outermost first."""
     words: list[tuple[str, str]] = []
     options: list[Option] = []
-    below: dict[str, CommandParser] = {}
+    below = parser.commands
     for action in parser.actions:
         if action.help == argparse.SUPPRESS:
             continue
-        choices: Any = action.choices
-        if isinstance(choices, dict):  # the commands below this one
-            below = cast("dict[str, CommandParser]", choices)
+        if isinstance(action.choices, dict):
             words += [(name, inner.summary) for name, inner in below.items()]
         elif action.option_strings:
             names = tuple(action.option_strings)

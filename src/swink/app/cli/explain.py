@@ -2,12 +2,26 @@
 
 from swink.agent.agentresult import AgentResult
 from swink.app.assistant.modelchoice import nearest_models
-from swink.errors import AuthError, ContextWindowOverflow, ModelRetired, ModelThrottled, NetworkError
+from swink.errors import (
+    AuthError,
+    ContextWindowOverflow,
+    ModelRetired,
+    ModelThrottled,
+    NetworkError,
+    StructuredOutputFailed,
+)
 from swink.messages import ModelSpec
 from swink.models.keys.accounts import ACCOUNTS
 from swink.models.keys.store import key_places
 
-_FOR_PROGRAMS = (ContextWindowOverflow, ModelThrottled, NetworkError, AuthError, ModelRetired)
+_FOR_PROGRAMS = (
+    ContextWindowOverflow,
+    ModelThrottled,
+    NetworkError,
+    AuthError,
+    ModelRetired,
+    StructuredOutputFailed,
+)
 
 
 def explain(result: AgentResult, model: ModelSpec) -> str:
@@ -26,6 +40,8 @@ def explain(result: AgentResult, model: ModelSpec) -> str:
             return f"{error}; wait a while, or take another model with --model"
         case "context_window_exceeded":
             return f"{error}; shorten the prompt, or take a model with a larger window (swink models list)"
+        case "structured_output_failed":
+            return f"{error}; ask for a simpler schema, or take another model with --model"
         case _:
             return error
 

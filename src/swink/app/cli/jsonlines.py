@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from swink.agent.agentresult import AgentResult
 from swink.events import (
@@ -36,6 +36,7 @@ class RunResult(Struct, frozen=True, tag="result", tag_field="type"):
     error_kind: str | None = None
     reason: str | None = None
     session: str | None = None
+    output: Any = None
 
 
 class JsonPrinter:
@@ -57,7 +58,8 @@ class JsonPrinter:
         self._ended = True
         shared = ("text", "stop_reason", "usage", "cost", "error", "error_kind", "reason")
         values = {name: getattr(result, name) for name in shared}
-        self._write(encode_line(RunResult(**values, session=self.session())))
+        output = None if result.value is UNSET else result.value
+        self._write(encode_line(RunResult(**values, session=self.session(), output=output)))
 
     def give_up(self) -> None:
         """Report a run that ends with the process, unless there is a result already."""

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 TRACE = "write a trace that Perfetto and Chrome open"
 
@@ -19,6 +19,37 @@ class CommandParser(argparse.ArgumentParser):
     def actions(self) -> list[argparse.Action]:
         """The options, arguments and commands of this parser."""
         return self._actions
+
+    @property
+    def commands(self) -> dict[str, "CommandParser"]:
+        """The commands below this one, by name."""
+        for action in self._actions:
+            choices: Any = action.choices
+            if isinstance(choices, dict):
+                return cast("dict[str, CommandParser]", choices)
+        return {}
+
+    def check_prompt(self, words: Sequence[str]) -> None:
+        """Refuse a prompt that is rather a command: misspelled, or after options; `--` ends doubt."""
+        why = f"there is no command {words[0]!r}" if words else ""
+        match list(words):
+            case [word, *_] if word in self.commands:
+                why = f"{word} is a command, and stands before all options"
+            case ["help" | "version" as word]:
+                why += f"; did you mean --{word}?"
+            case [word] if len(word.split()) == 1 and (near := _did_you_mean(word, [*self.commands])):
+                why += near
+            case [word, second, *_] if self._is_near(word, second):
+                why += _did_you_mean(word, [*self.commands])
+            case _:
+                return
+        self.error(f"{why} (as a prompt: {self.prog} -- {' '.join(words)})")
+
+    def _is_near(self, word: str, second: str) -> bool:
+        """Whether two words are a misspelled command and one below it."""
+        return any(
+            second in self.commands[name].commands for name in get_close_matches(word, self.commands, 1)
+        )
 
     def take(self, names: str, help: str, metavar: str | None = None, **settings: Any) -> None:
         """An argument, or an option with a value."""

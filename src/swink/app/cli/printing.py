@@ -1,8 +1,10 @@
 """Printing a run for people: the reply on stdout while it arrives; calls, retries and thinking on stderr."""
 
 import sys
+from io import StringIO
 from typing import Protocol, TextIO
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from swink.agent.agentresult import AgentResult
@@ -12,6 +14,7 @@ from swink.app.cli.terminal import add_style, say, say_in_passing
 from swink.events import AgentEvent, CustomEvent, MessageEnd, MessageUpdate
 from swink.events.transcript import Block, Compacted, Discarded, NoticeBlock, Retrying, ToolBlock, Transcript
 from swink.messages import AssistantMessage, text_of
+from swink.messages.jsondata import encode
 from swink.stream import TextDelta, ThinkingDelta
 from swink.system.oneline import shorten, strip_controls
 
@@ -24,6 +27,21 @@ class Printer(Protocol):
 
     def print_event(self, event: AgentEvent) -> None: ...
     def print_result(self, result: AgentResult) -> None: ...
+
+
+class OutputPrinter:
+    """The output of a run alone as JSON, once it is there; everything but the reply on stderr."""
+
+    def __init__(self) -> None:
+        self._others = TextPrinter(StringIO())
+
+    def print_event(self, event: AgentEvent) -> None:
+        self._others.print_event(event)
+
+    def print_result(self, result: AgentResult) -> None:
+        self._others.print_result(result)
+        if result.error is None and result.value is not UNSET:
+            print(encode(result.value).decode())
 
 
 class TextPrinter:

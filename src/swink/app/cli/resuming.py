@@ -3,7 +3,7 @@
 swink                        a new one, unless --no-session or save = false
 swink --continue             the newest one of this directory; a new one if there is none
 swink --resume [ID]          that one, or one that is chosen from a list
-swink run --session ID|new   that one, or a new one; without the option none
+swink run --session ID|new   that one, or a new one; without the option none, unless --continue
 """
 
 import argparse
@@ -44,10 +44,14 @@ def saved_chat(arguments: argparse.Namespace) -> SavedConversation | None:
 
 def saved_run(arguments: argparse.Namespace) -> SavedConversation | None:
     """Where `swink run` saves; None if it does not."""
+    if arguments.continue_newest:
+        return _newest(open_store())
     if arguments.session is None:
         return None
     store = open_store()
-    return SavedConversation(store, None if arguments.session == "new" else _read(store, arguments.session))
+    if arguments.session == "new":
+        return SavedConversation(store)
+    return SavedConversation(store, _read(store, arguments.session or _choose(store)))
 
 
 def _newest(store: SyncStore) -> SavedConversation:

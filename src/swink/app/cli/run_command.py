@@ -1,32 +1,39 @@
 """`swink run`: one prompt, one answer, an exit code."""
 
 import argparse
+import json
+import os
 import sys
 import threading
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
+from swink.app.assistant.planning import plan_prompt, plan_tools
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
 from swink.app.cli.directory import change_directory, open_environment
 from swink.app.cli.explain import explain
 from swink.app.cli.jsonlines import JsonPrinter
 from swink.app.cli.output import OutputFailed, check_output, claim_stdout
-from swink.app.cli.printing import Printer, TextPrinter
+from swink.app.cli.printing import OutputPrinter, Printer, TextPrinter
 from swink.app.cli.resuming import saved_run
 from swink.app.cli.terminal import say
-from swink.errors import AgentError, MissingKey, MisuseError
+from swink.errors import AgentError, InvalidTool, MissingKey, MisuseError
 from swink.messages import AssistantMessage
 from swink.system import startup
 from swink.system.interrupts import interruptible
 from swink.system.threads import run_to_end
+from swink.tools.schema import Shape
 
 if TYPE_CHECKING:
     from swink.app.assistant.agentenvironment import AgentEnvironment
+
+Schema = Mapping[str, Any]
 
 _PATIENCE = 2.0
 """Seconds of silence on standard input after which it is said what is being waited for."""
@@ -34,10 +41,12 @@ _PATIENCE = 2.0
 
 def run_command(arguments: argparse.Namespace) -> int:
     """`swink run`: print the answer to one prompt."""
+    if arguments.output_schema is not None:
+        arguments.output_schema = os.path.abspath(arguments.output_schema)
     change_directory(arguments)
     check_output()
     if arguments.output == "text" and not arguments.json:
-        return _answer(arguments, TextPrinter())
+        return _answer(arguments, TextPrinter() if arguments.output_schema is None else OutputPrinter())
     printer = JsonPrinter(claim_stdout())
     startup.last_words = printer.give_up
     try:
@@ -55,11 +64,14 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
+    schema = None if arguments.output_schema is None else read_schema(arguments.output_schema)
     prompt = read_prompt(arguments.prompt)
     saved = saved_run(arguments)
     environment = open_environment(load_settings()) if arguments.coding else None
     agent = make_agent(arguments, session=None if saved is None else saved.session, environment=environment)
-    answering = answer(agent, prompt, printer, arguments.deadline)
+    if arguments.plan:
+        agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
+    answering = answer(agent, prompt, printer, arguments.deadline, schema)
     if environment is not None:
         answering = _inside(environment, answering)
     if saved is None:
@@ -89,11 +101,18 @@ async def _inside(environment: "AgentEnvironment", answering: Coroutine[Any, Any
         await environment.aclose()
 
 
-async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: float | None = None) -> int:
+async def answer(
+    agent: Agent,
+    prompt: str | None,
+    printer: Printer,
+    deadline: float | None = None,
+    schema: Schema | None = None,
+) -> int:
     """Show a run from its start to its end, without a prompt the rest of one; the exit code."""
+    options: dict[str, Any] = {} if schema is None else {"output": schema}
     with interruptible(agent.abort) as interruption:
         try:
-            async with agent.stream(prompt, deadline=deadline) as run:
+            async with agent.stream(prompt, deadline=deadline, **options) as run:
                 async for event in run:
                     printer.print_event(event)
                 result = await run.result()
@@ -112,6 +131,22 @@ async def answer(agent: Agent, prompt: str | None, printer: Printer, deadline: f
     if isinstance(last, AssistantMessage) and last.stop_reason == "length":
         say("the reply was cut off at its length limit (--max-tokens)", "warning")
     return 0
+
+
+def read_schema(path: str) -> Schema:
+    """The JSON Schema in a file; raises `MisuseError` with the place if it is none."""
+    try:
+        schema: Any = json.loads(Path(path).read_bytes())
+        if not isinstance(schema, dict):
+            raise ValueError('it is no JSON Schema; write an object, e.g. {"type": "object"}')
+        shape = Shape.of(cast("Schema", schema))
+        shape.check()
+    except OSError as error:
+        raise MisuseError(f"--output-schema {path}: {error.strerror}") from error
+    except (ValueError, RecursionError, InvalidTool) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise MisuseError(f"--output-schema {path}: {why}") from error
+    return shape.schema
 
 
 def read_prompt(words: Sequence[str]) -> str:

@@ -67,4 +67,5 @@ def show_screen(arguments: argparse.Namespace) -> int:
         is_choosing=is_choosing,
     )
     app = SwinkApp(driver, permissions, sessions=sessions, environment=environment, settings=settings)
+    app.first_prompt = " ".join(arguments.prompt)
     return run_app(app)

@@ -75,6 +75,8 @@ class SwinkApp(CommandApp):
         self.environment = environment
         self.sessions = sessions
         self.settings = settings
+        self.first_prompt = ""
+        """What is said by itself once everything is asked and read."""
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=driver.clock)
         self.look = first_look(settings)
@@ -108,10 +110,9 @@ class SwinkApp(CommandApp):
         if not self.driver.transcript.blocks and not is_first_run:  # there a model is chosen first
             self.say(welcome(str(self.driver.agent.model)), "welcome")
         self._throttle.touch()
-        if self.sessions is not None:
-            self.run_worker(take_up(self, self.sessions))
+        taken_up = None if self.sessions is None else self.run_worker(take_up(self, self.sessions))
         if self.environment is not None:
-            self.run_worker(begin_work(self, self.environment))
+            self.run_worker(begin_work(self, self.environment, taken_up, self.first_prompt))
         if self.settings is not None:
             apply_settings(self, self.settings)
 

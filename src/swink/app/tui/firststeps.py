@@ -3,6 +3,8 @@
 import asyncio
 import os
 
+from textual.worker import Worker
+
 from swink import __version__
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.modelchoice import parse_model
@@ -21,8 +23,16 @@ from swink.stream import StreamFn
 from swink.system.threads import in_thread
 
 
-async def begin_work(context: CommandContext, environment: AgentEnvironment) -> None:
-    """Show what the environment has to say, ask about trust and, on a first run, a model; then open it."""
+async def begin_work(
+    context: CommandContext,
+    environment: AgentEnvironment,
+    taken_up: Worker[None] | None = None,
+    prompt: str = "",
+) -> None:
+    """Show what the environment has to say, ask about trust and, on a first run, a model; then open it.
+
+    A prompt is sent once a conversation that is resumed has been `taken_up` too.
+    """
     loop = asyncio.get_running_loop()
 
     def tell() -> None:
@@ -41,6 +51,10 @@ async def begin_work(context: CommandContext, environment: AgentEnvironment) -> 
         await choose_first_model(context)
         context.say(welcome(str(context.driver.agent.model)), "welcome")
     await environment.open()
+    if prompt.strip():
+        if taken_up is not None:
+            await taken_up.wait()
+        context.driver.send(prompt)
 
 
 def apply_settings(context: CommandContext, settings: UserSettings) -> None:
