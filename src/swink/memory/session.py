@@ -42,6 +42,8 @@ class _Session:
         self._known_state = encode_state(self.state)
         self._keys = keys_named()
         self._serial = Serial()
+        self.saves_prompts_first = False
+        """Whether an agent stores a prompt before it asks a model, instead of soon after."""
         self.written = 0
         """How often an agent has written here, or somebody else messages: agents compare it."""
 

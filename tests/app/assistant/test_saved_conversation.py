@@ -1,6 +1,7 @@
 """Keeping a conversation: whatever happens to its file, the conversation goes on and nothing is lost."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ from swink import Agent, ModelSpec, ToolCall, tool
 from swink.app.assistant.savedconversation import SavedConversation
 from swink.errors import SessionConflict
 from swink.memory.jsonl import JsonlStore
+from swink.memory.meta import SessionMeta
 from swink.memory.store import SyncStore
 from swink.messages import AssistantMessage, Message, UserMessage
-from swink.messages.records import ModelChange, TurnOpened
+from swink.messages.records import ModelChange, Record, TurnOpened
 from swink.models.keys.store import store_key
+from swink.stream import LlmContext
 from swink.testing import ScriptedModel
 
 KEY = "sk-test-0123456789abcdef"
@@ -42,6 +45,66 @@ async def test_nothing_is_created_before_something_was_said(store: SyncStore, tm
     await saved.session.append(exchange(1))
     assert saved.saved_id() == saved.session.id == first
     assert [meta.title for meta in store.list()] == ["prompt 1"]
+
+
+async def test_what_was_chosen_before_the_first_prompt_is_written_with_it(store: SyncStore, tmp_path: Path):
+    saved = SavedConversation(store)
+    agent = Agent("test:one", session=saved.session, stream_fn=ScriptedModel(["Yes."]))
+    agent.model = ModelSpec("test", "two")
+    agent.system_prompt = "Be brief."
+    await agent.aclose()
+    assert (saved.saved_id(), saved.is_complete) == (None, True)
+    assert not (tmp_path / "sessions").exists()
+    agent.model = ModelSpec("test", "three")
+    await agent.run("Ready?")
+    conversation = store.open(saved.session.id).conversation
+    assert (str(conversation.model), conversation.system_prompt) == ("test:three", "Be brief.")
+    assert texts(store, saved.saved_id()) == ["Ready?", "Yes."]
+    assert saved.take_notices() == []
+
+
+async def test_a_prompt_is_written_before_a_model_is_asked(store: SyncStore):
+    saved = SavedConversation(store)
+    known: list[list[str]] = []
+
+    def look(context: LlmContext) -> str:
+        known.append(texts(store, saved.saved_id()))
+        return "Yes."
+
+    agent = Agent("test:m", session=saved.session, stream_fn=ScriptedModel([look, look]))
+    await agent.run("first")
+    await agent.run("second")
+    assert known == [["first"], ["first", "Yes.", "second"]]
+
+
+async def test_a_run_that_is_ended_while_its_prompt_is_written_asks_no_model(store: SyncStore):
+    saved = SavedConversation(store)
+    model = ScriptedModel(["Yes.", "Now."])
+    agent = Agent("test:m", session=saved.session, stream_fn=model)
+    create = store.backend.create
+
+    def slow(meta: SessionMeta, records: Sequence[Record] = ()) -> SessionMeta:
+        agent.abort()
+        return create(meta, records)
+
+    store.backend.create = slow
+    assert (await agent.run("first")).stop_reason == "aborted"
+    assert model.calls == []
+    assert texts(store, saved.saved_id()) == ["first"]
+    assert (await agent.run("second")).text == "Yes."
+    assert texts(store, saved.saved_id()) == ["first", "second", "Yes."]
+
+
+async def test_a_first_prompt_that_cannot_be_written_is_told_once_and_answered(
+    store: SyncStore, tmp_path: Path
+):
+    (tmp_path / "sessions").write_text("in the way")
+    saved = SavedConversation(store)
+    agent = Agent("test:m", session=saved.session, stream_fn=ScriptedModel(["Yes."]))
+    assert (await agent.run("first")).text == "Yes."
+    assert not saved.is_complete
+    [notice] = saved.take_notices()
+    assert "it goes on unsaved" in notice
 
 
 async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(store: SyncStore):

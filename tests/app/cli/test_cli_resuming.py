@@ -83,6 +83,31 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(place: Place, provider: Prov
     assert len(stored(place).list()) == 1
 
 
+def test_continue_and_the_list_leave_out_sessions_without_a_word(inside: Place):
+    here = str(inside.here.resolve())
+    talk = stored(inside).create("Talk", directory=here)
+    talk.append([UserMessage("About the sea"), AssistantMessage("Yes.")])
+    stored(inside).create(directory=here)
+    assert [meta.messages for meta in stored(inside).list()] == [0, 2]
+    saved = saved_chat(parse_arguments(["--continue"]))
+    assert saved is not None
+    assert saved.saved_id() == talk.id
+    with pytest.raises(MisuseError, match=r"the newest: \w+ \(Talk\)$"):
+        call("--resume")
+
+
+def test_a_chat_that_is_left_without_a_word_leaves_nothing(place: Place, provider: Provider):
+    screen = Screen(place, "--model", "openai:m", env=provider.env)
+    screen.wait_for_prompt()
+    screen.type("/model openai:other\n")
+    screen.wait_for("switched to openai:other")
+    screen.wait_for_prompt()
+    screen.type("\x04")
+    assert screen.end() == 0
+    assert not RESUME.search(screen.text)
+    assert not stored(place).list()
+
+
 def test_the_command_that_resumes_stays_on_the_screen(place: Place, provider: Provider):
     provider.replies = [["Hello!"], ["Fine."]]
     screen = Screen(place, "--model", "openai:m", env=provider.env)

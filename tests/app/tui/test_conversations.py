@@ -9,6 +9,7 @@ from swink import Agent, tool
 from swink.app.assistant.savedconversation import SavedConversation
 from swink.app.assistant.shell import ShellOutcome
 from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
+from swink.app.assistant.titles import find_sessions
 from swink.app.tui import sessionswitcher
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor.attaching import compose
@@ -20,7 +21,7 @@ from swink.errors import MisuseError
 from swink.events.transcript import PromptBlock, ToolBlock, Transcript, lasting
 from swink.memory import JsonlStore
 from swink.memory.store import SyncStore
-from swink.messages import ToolCall, UserMessage
+from swink.messages import ModelSpec, ToolCall, UserMessage
 from swink.testing import Pause, ScriptedModel
 
 
@@ -192,6 +193,77 @@ async def test_new_resume_and_fork_keep_conversations_apart(tmp_path: Path):
     assert desk.shown() == ["one", "three"]
     assert {meta.id: meta.messages for meta in desk.store.list()} == {first: 2, second: 2, third: 4}
     assert conversations.resume_command() is not None
+
+
+async def test_of_a_conversation_without_a_word_nothing_is_written_forked_or_exported(tmp_path: Path):
+    desk = Desk(tmp_path, "1")
+    conversations = desk.conversations
+    with pytest.raises(
+        MisuseError, match="nothing was said in this conversation yet, so it cannot be forked"
+    ):
+        await conversations.fork()
+    with pytest.raises(MisuseError, match="so it cannot be exported"):
+        await conversations.export(tmp_path / "page.html")
+    with pytest.raises(MisuseError, match="no prompt 0"):
+        await conversations.rewind(0)
+    desk.driver.switch(ModelSpec("scripted", "other"))
+    await conversations.new()
+    await desk.driver.close()
+    assert not (tmp_path / "sessions").exists()
+    assert not (tmp_path / "page.html").exists()
+    assert conversations.last_resume_command() is None
+    await desk.say("one")
+    [meta] = desk.store.list()
+    assert meta.model == "scripted:other"
+
+
+async def test_the_farewell_names_the_last_talk_if_nothing_was_said_since(tmp_path: Path):
+    desk = Desk(tmp_path, "1", "2")
+    await desk.say("one")
+    first = desk.conversations.resume_command()
+    await desk.conversations.new()
+    assert (desk.conversations.resume_command(), desk.conversations.last_resume_command()) == (None, first)
+    await desk.conversations.new()
+    assert desk.conversations.last_resume_command() == first
+    await desk.say("two")
+    assert desk.conversations.last_resume_command() == desk.conversations.resume_command() != first
+
+
+async def test_sessions_without_a_word_are_not_offered(tmp_path: Path):
+    desk = Desk(tmp_path, "1")
+    await desk.say("one")
+    empty = desk.store.create()
+    assert empty.id in [meta.id for meta in desk.store.list()]
+    assert [found.meta.title for found in find_sessions(desk.store)] == ["one"]
+    await desk.conversations.resume(empty.id)
+    assert desk.shown() == []
+
+
+@pytest.mark.parametrize("failing", ["copying", "adopting"])
+async def test_a_switch_that_fails_leaves_plan_mode_and_conversation_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+):
+    desk = Desk(tmp_path, "1", "2")
+    conversations, driver = desk.conversations, desk.driver
+    await desk.say("one")
+    driver.set_planning(True)
+    before = (conversations.saved_id(), driver.agent, driver.is_planning, driver.agent.tools)
+
+    def fail(*_: object, **__: object) -> object:
+        raise MisuseError("planted")
+
+    monkeypatch.setattr(Agent, "copy" if failing == "copying" else "subscribe", fail)
+    with pytest.raises(MisuseError, match="planted"):
+        await conversations.new()
+    monkeypatch.undo()
+    assert (conversations.saved_id(), driver.agent, driver.is_planning, driver.agent.tools) == before
+    assert conversations.snapshots is not None
+    assert conversations.snapshots.saved is conversations.saved_conversation
+    await desk.say("two")
+    assert desk.model.calls[-1].tools == ()
+    assert desk.shown() == desk.known() == ["one", "two"]
+    driver.set_planning(False)
+    assert [getattr(tool, "name", "") for tool in driver.agent.tools] == ["write"]
 
 
 async def test_nothing_changes_while_the_agent_is_at_work(tmp_path: Path):

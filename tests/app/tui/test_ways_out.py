@@ -183,3 +183,31 @@ def test_after_sigkill_the_terminal_says_how_to_go_on(place: Place, provider: Pr
         terminal.wait_for("Hello there.", "idle")
         terminal.process.kill()
         terminal.wait_for("swink was killed.", "To go on: swink --resume ")
+
+
+def test_leaving_without_a_word_saves_nothing_and_continue_finds_the_last_talk(
+    place: Place, provider: Provider
+):
+    options = ["--model", "openai:m"]
+    with Terminal(place, *options, env=provider.env) as terminal:
+        terminal.wait_for("idle")
+        terminal.type("hi\r")
+        terminal.wait_for("Hello there.", "idle")
+        terminal.type("/new\r")
+        terminal.wait_for("goes on with the last one")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_end() == 0
+        assert "To go on: swink --resume " in terminal.shown
+    for _ in range(2):
+        with Terminal(place, *options, env=provider.env) as terminal:
+            terminal.wait_for("idle")
+            terminal.type("/model openai:other\r")
+            terminal.wait_for("the model is now openai:other")
+            terminal.press("ctrl+q")
+            assert terminal.wait_for_end() == 0
+            assert "To go on" not in terminal.shown
+    assert len([*place.sessions.glob("*.jsonl")]) == 1
+    with Terminal(place, *options, "--continue", env=provider.env) as terminal:
+        terminal.wait_for("Hello there.")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_end() == 0

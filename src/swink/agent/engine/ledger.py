@@ -62,6 +62,10 @@ class Recorder(Protocol):
         """Prompts have entered, a person is asked, or a call has its result: to be stored soon."""
         ...
 
+    async def ask(self) -> None:
+        """A model is about to be asked. What raises here keeps it from that."""
+        ...
+
     async def begin(self, calls: Sequence[Call]) -> None:
         """Store that these calls begin, or wait for an approval. What raises here keeps them from running."""
         ...

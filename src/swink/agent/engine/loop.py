@@ -80,6 +80,8 @@ async def _begin_turn(run: Run) -> End | None:
         if ledger.inbox.pending:
             ledger.enter_pending()
             messages = await transform_context(run, overflow)
+    if run.recorder is not None:
+        await run.recorder.ask()
     ledger.open_turn()
     return await take_reply(run, messages)
 

@@ -142,6 +142,11 @@ class SessionDiff:
         """The id of the session, if it has one."""
         return getattr(self._session, "id", None)
 
+    @property
+    def saves_prompts_first(self) -> bool:
+        """Whether the session is to have a prompt before a model is asked."""
+        return bool(getattr(self._session, "saves_prompts_first", False))
+
     @classmethod
     def of(
         cls,

@@ -49,6 +49,11 @@ class SessionRecorder:
             self.saver.notes.append(happened)
             self.saver.save_later()
 
+    async def ask(self) -> None:
+        """Store what a model is about to be asked, if the session wants that first."""
+        if self._diff.saves_prompts_first:
+            await self.saver.save(final=False)
+
     async def begin(self, calls: Sequence[Call]) -> None:
         """Store that these calls begin, or wait for an approval. What raises here keeps them from running."""
         waiting = [call.pending for call in calls if call.pending is not None]

@@ -1,6 +1,7 @@
 """A saved conversation: its session, whose failures never end a chat.
 
-nothing said yet             nothing is created
+nothing said yet             nothing is written; what was chosen meanwhile waits for the first words
+the first prompt             written before a model is asked
 continued elsewhere          a fork takes over, except in the middle of a turn that both took up
 it cannot be written         said once; what is missing is written as soon as that works again
 """
@@ -17,7 +18,14 @@ from swink.memory.backend import Backend, Stored
 from swink.memory.meta import SessionMeta, grown, new_meta
 from swink.memory.session import Session
 from swink.memory.store import SyncStore
-from swink.messages.records import CallStarted, CustomSaved, MessageSaved, Record
+from swink.messages.records import (
+    CallStarted,
+    CustomSaved,
+    FilesChanged,
+    MessageSaved,
+    QueueChange,
+    Record,
+)
 
 
 def open_store() -> SyncStore:
@@ -46,13 +54,14 @@ class SavedConversation:
         self._lock = threading.Lock()
         # All that a session asks of its backend is to append.
         self.session = Session(cast("Backend", self), stored)
+        self.session.saves_prompts_first = True
         turn = self.session.conversation.open
         self._taken_up = () if turn is None else tuple([call.id for call in turn.reply.tool_calls])
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing waits to be written."""
-        return not self._waiting
+        """Whether nothing that was said waits to be written."""
+        return not any(map(_is_said, self._waiting))
 
     def saved_id(self) -> str | None:
         """The id of the session, once there is something in it that can be resumed."""
@@ -92,20 +101,24 @@ class SavedConversation:
     def _keep(self, records: Sequence[Record], durable: bool) -> SessionMeta:
         with self._lock:
             missing = [*self._waiting, *records]
+            if not (self._is_stored or any(map(_is_said, missing))):
+                self._waiting, self._meta = missing, grown(self._meta, records)
+                return self._meta
+            is_late = not self.is_complete
             try:
                 meta = self._write(missing, durable)
             except SessionConflict:
                 raise
             except (SessionError, OSError) as error:
-                if not self._waiting:
+                if not is_late:
                     why = error.strerror if isinstance(error, OSError) and error.strerror else error
                     self._notices.append(f"this conversation is not being saved: {why}; it goes on unsaved")
                 self._waiting = missing
                 self._meta = grown(self._meta, records)
                 return self._meta
-            if self._waiting:
+            if is_late:
                 self._notices.append("this conversation is being saved again, nothing is missing")
-                self._waiting = []
+            self._waiting = []
             self._known += missing
             self._is_stored = True
             self._sequence, self._meta = meta.sequence, meta
@@ -138,3 +151,10 @@ class SavedConversation:
         kind = "a fork of it" if forked else "a new one"
         self._notices.append(f"the session {why}; this conversation goes on as {kind}: {made.id}")
         return made
+
+
+def _is_said(record: Record) -> bool:
+    """Whether a record is of something that was said or done, and no mere choice of a model or prompt."""
+    if isinstance(record, QueueChange):
+        return bool(record.steering or record.follow_up)
+    return isinstance(record, MessageSaved | CustomSaved | FilesChanged)

@@ -40,9 +40,14 @@ class FoundSession(Struct, frozen=True):
     snippet: str = ""
 
 
+def list_talks(store: SyncStore, directory: str | None = None) -> list[SessionMeta]:
+    """The sessions in which something was said, the last updated first; blocking."""
+    return [meta for meta in store.list(directory=directory) if meta.messages]
+
+
 def find_sessions(store: SyncStore, text: str = "", directory: str | None = None) -> list[FoundSession]:
     """Conversations with all these words in the title, then those in which a message has them; blocking."""
-    metas = store.list(directory=directory)
+    metas = list_talks(store, directory)
     words = text.lower().split()
     if not words:
         return [FoundSession(meta) for meta in metas]

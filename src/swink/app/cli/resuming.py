@@ -13,7 +13,7 @@ import sys
 from swink.app.assistant.savedconversation import SavedConversation, open_store
 from swink.app.assistant.sessionfacts import short_ids, working_directory
 from swink.app.assistant.settings import load_settings
-from swink.app.assistant.titles import title_line
+from swink.app.assistant.titles import list_talks, title_line
 from swink.app.cli.session_lines import list_lines
 from swink.app.cli.terminal import add_style, say
 from swink.errors import AgentError, MisuseError
@@ -56,7 +56,7 @@ def saved_run(arguments: argparse.Namespace) -> SavedConversation | None:
 
 def _newest(store: SyncStore) -> SavedConversation:
     here = working_directory()
-    metas = store.list(limit=1, directory=here) if here is not None else []
+    metas = list_talks(store, here) if here is not None else []
     if metas:
         return SavedConversation(store, store.read(metas[0].id))
     say("no session of this directory yet; this is a new one (swink --resume shows those of others)")
@@ -69,7 +69,7 @@ def _read(store: SyncStore, part: str) -> Stored:
 
 def _choose(store: SyncStore) -> str:
     """The id of the session that the user picks from a list."""
-    metas = store.list(limit=_CHOICE)
+    metas = list_talks(store)[:_CHOICE]
     if not metas:
         raise MisuseError("there are no sessions yet; swink begins one")
     ids = short_ids([meta.id for meta in store.list()])

@@ -248,7 +248,7 @@ class SwinkApp(CommandApp):
             await self.environment.aclose()
 
     def farewell(self) -> list[str]:
-        resume = None if self.sessions is None else self.sessions.resume_command()
+        resume = None if self.sessions is None else self.sessions.last_resume_command()
         is_saved = self.sessions is None or self.sessions.is_saved
         return farewell(self.driver.transcript.blocks, resume, is_saved=is_saved)
 

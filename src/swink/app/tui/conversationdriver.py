@@ -52,16 +52,17 @@ class ConversationDriver:
 
     def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
         """Go on with another agent, whose transcript is given or made of its messages."""
+        planned, subscription = has_plan(agent.messages), agent.subscribe(self._take_event)
+        if self._subscription is not None:
+            self._subscription()  # the agent may be the same one
+        self._subscription = subscription
         planning = self.is_planning
         self.set_planning(False)
         self.agent = agent
         self.set_planning(planning)
-        self.has_plan = planning and has_plan(agent.messages)
+        self.has_plan = planning and planned
         self.transcript = transcript or Transcript(clock=self.clock)
         self.activity = Activity()
-        if self._subscription is not None:
-            self._subscription()  # the agent may be the same one
-        self._subscription = agent.subscribe(self._take_event)
         self.changed()
 
     @property

@@ -80,6 +80,8 @@ class SessionSwitcher:
         self.driver = driver
         self.store = store
         self.saved_conversation = saved_conversation
+        self._last_talk: SavedConversation | None = None
+        """The one before this, in which something was said."""
         self.snapshots = snapshots
         self._environment = environment
         self._prompt = driver.instructed
@@ -98,9 +100,11 @@ class SessionSwitcher:
 
     def resume_command(self) -> str | None:
         """The command that goes on with this conversation, if it is saved."""
-        if self.saved_conversation is None or self.saved_id() is None:
-            return None
-        return f"swink --resume {self.saved_conversation.short_id()}"
+        return _resume_command(self.saved_conversation)
+
+    def last_resume_command(self) -> str | None:
+        """The command that goes on with this conversation, or with the last one if this one is empty."""
+        return self.resume_command() or _resume_command(self._last_talk)
 
     @property
     def meta(self) -> SessionMeta | None:
@@ -137,8 +141,6 @@ class SessionSwitcher:
         """Begin an empty conversation; this one stays in the store."""
         await self._leave("/new")
         another = None if self.saved_conversation is None else self.saved_conversation.begin_another()
-        if self.snapshots is not None:
-            self.snapshots.saved = another
         self._adopt(another, Transcript(clock=self.driver.clock), self._prompt)
 
     async def resume(self, session: Stored | str) -> None:
@@ -148,13 +150,13 @@ class SessionSwitcher:
         stored = await in_thread(store.read, session) if isinstance(session, str) else session
         resumed = SavedConversation(store, stored)
         if self.snapshots is not None:
-            self.snapshots.saved = resumed
-            await self.snapshots.recover()
+            await self.snapshots.recover(resumed)
         prompt = without_plan(resumed.session.conversation.system_prompt)
         self._adopt(resumed, Transcript.of(stored.records), prompt or self._prompt)
 
     async def fork(self, at: int | None = None) -> None:
         """Go on with a copy of the first `at` messages, or of all; this one stays as it is."""
+        self._refuse_if_empty("forked")
         await self._leave("/fork")
         await self._split(at)
 
@@ -223,6 +225,7 @@ class SessionSwitcher:
 
     async def export(self, path: str | Path, format: str | None = None) -> Path:
         """Write this conversation to a file, which must not be there yet; returns where it is."""
+        self._refuse_if_empty("exported")
         return await in_thread(export_to, path, await self._source(), format)
 
     # ── how ──
@@ -231,6 +234,10 @@ class SessionSwitcher:
         if self.store is None:
             raise MisuseError("conversations are not saved here, so there are no others")
         return self.store
+
+    def _refuse_if_empty(self, done: str) -> None:
+        if not (self.driver.agent.messages or self.prompts()):
+            raise MisuseError(f"nothing was said in this conversation yet, so it cannot be {done}")
 
     async def _leave(self, command: str) -> None:
         """Have all saved before another conversation takes the place of this one."""
@@ -269,18 +276,24 @@ class SessionSwitcher:
                 agent.model = model
             return agent
 
-        self.saved_conversation = other
         self._replace_agent(copy, transcript)
+        if self.saved_id() is not None:
+            self._last_talk = self.saved_conversation
+        self.saved_conversation = other
+        if self.snapshots is not None:
+            self.snapshots.saved = other
 
     def _replace_agent(self, copy: Callable[[Agent], Agent], transcript: Transcript) -> None:
-        """Let a copy of the agent take its place, made while it has all its tools."""
+        """Let a copy of the agent take its place, made while it has all its tools; or leave all as it was."""
         planning = self.driver.is_planning
         self.driver.set_planning(False)
-        agent = copy(self.driver.agent)
+        try:
+            agent = copy(self.driver.agent)
+            self.driver.adopt(agent, transcript)
+        finally:
+            self.driver.set_planning(planning)
         if self._environment is not None:
             self._environment.agent = agent
-        self.driver.adopt(agent, transcript)
-        self.driver.set_planning(planning)
 
     async def _rewound_from(self) -> Stored | None:
         """The conversation that this one was rewound from, if nothing was said since."""
@@ -300,6 +313,10 @@ class SessionSwitcher:
         if (id := current.saved_id()) is None or not current.is_complete:
             return current.session
         return await in_thread(self._store().read, id)
+
+
+def _resume_command(saved: SavedConversation | None) -> str | None:
+    return None if saved is None or saved.saved_id() is None else f"swink --resume {saved.short_id()}"
 
 
 def is_elsewhere(meta: SessionMeta) -> bool:

@@ -125,9 +125,9 @@ class Snapshots(Policy):
         """The same for a run that was aborted."""
         await self._snapshot_after()
 
-    async def recover(self) -> None:
-        """End what a process that was killed left open; who changed files since then is not known."""
-        saved = self.saved
+    async def recover(self, saved: SavedConversation | None = None) -> None:
+        """End what a killed process left open in a session; who changed files since then is not known."""
+        saved = saved or self.saved
         files = [] if saved is None else saved.session.conversation.files
         if saved is None or not files or files[-1].after is not None:
             return
@@ -175,12 +175,11 @@ class Snapshots(Policy):
         change = redoable(self._files())
         return await self._undo([] if change is None else [change], "redone", confirmed)
 
-    def carry_over(self, saved: SavedConversation | None) -> None:
-        """Go on with another session in the same directory: it is told what it does not know of the files."""
-        before, self.saved = self._files(), saved
-        known = self._files()
+    def carry_over(self, saved: SavedConversation) -> None:
+        """Tell another session of the same directory what it does not know of the files."""
+        before, known = self._files(), list(saved.session.conversation.files)
         shared = [(change.before, change.after) for change in before[: len(known)]]
-        if saved is not None and shared == [(change.before, change.after) for change in known]:
+        if shared == [(change.before, change.after) for change in known]:
             at = saved.session.meta.messages
             for change in before[len(known) :]:
                 saved.note(replace(change, at=at))
