@@ -186,7 +186,7 @@ class AgentEnvironment:
         """What the user's own commands run in: nothing in a trusted or empty folder, else the sandbox."""
         if self.trust.is_trusted or not self.is_coding or not has_work(self.directory):
             return None
-        return Sandbox(self.directory, hidden=self._hidden())
+        return Sandbox(self.directory, hidden=self.hidden())
 
     def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
         """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
@@ -194,7 +194,7 @@ class AgentEnvironment:
             from swink.app.assistant.projectscripts import ProjectScripts
             from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
 
-            here, hidden = self.directory, self._hidden()
+            here, hidden = self.directory, self.hidden()
             if self.is_coding:
                 self._base = tuple(coding_tools(here, hidden=hidden, background=self.background))
             else:
@@ -210,7 +210,7 @@ class AgentEnvironment:
                 self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
         return list(tools.values())
 
-    def _hidden(self) -> list[Path]:
+    def hidden(self) -> list[Path]:
         """Places that no tool may read: what was said elsewhere, keys and settings."""
         return [place for place in (sessions_dir(), config_dir()) if not self.directory.is_relative_to(place)]
 

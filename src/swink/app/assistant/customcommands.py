@@ -1,13 +1,13 @@
 """Custom commands: Markdown files that become prompts.
 
-    commands/review.md of the user's configuration, .swink/commands/review.md of a trusted project
+    commands/proofread.md of the user's configuration, .swink/commands/proofread.md of a trusted project
 
     ---
     description: look for bugs in a file
     ---
     Review $ARGUMENTS. Look for …
 
-`/review src/main.py` sends the text with `$ARGUMENTS` (or `$1` … `$9`, words) replaced; without either the
+`/proofread src/main.py` sends the text with `$ARGUMENTS` (or `$1` … `$9`, words) replaced; without either the
 arguments come after it. Of two commands with one name the user's own counts.
 """
 

@@ -92,6 +92,14 @@ def _add_run(commands: Any) -> None:
     which.add_argument("--continue", dest="continue_newest", action="store_true", help=_NEWEST)
 
 
+def _add_review(commands: Any) -> None:
+    summary = "review the working tree, a branch or a commit with tools that only look"
+    review = command(commands, "review", summary, "review_command:review")
+    review.take("reference", "a branch or a commit (default: the working tree)", "BRANCH|COMMIT", nargs="?")
+    _add_conversation(review)
+    review.flag("--json", "one JSON document: what was reviewed, findings, files that were left out")
+
+
 def _add_chat(commands: Any) -> None:
     chat = command(commands, "chat", "talk in the terminal (what swink does without a command)", "chat:chat")
     chat.take("prompt", "what to say first", "PROMPT", nargs="*")
@@ -234,4 +242,14 @@ def _add_servers(commands: Any) -> None:
     proxy.add_argument("--tls", nargs=2, metavar=("CERTIFICATE", "KEY"), help="serve https with these files")
 
 
-_PARTS = (_add_run, _add_chat, _add_sessions, _add_models, _add_keys, _add_mcp, add_eval, _add_servers)
+_PARTS = (
+    _add_run,
+    _add_review,
+    _add_chat,
+    _add_sessions,
+    _add_models,
+    _add_keys,
+    _add_mcp,
+    add_eval,
+    _add_servers,
+)

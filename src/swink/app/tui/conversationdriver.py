@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from swink.agent import Agent
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.agent.eventstream import Subscription
+from swink.app.assistant.codereview import ReviewFinding
 from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.app.tui.activity import Activity, Clock, Pace, State
 from swink.app.tui.owncommands import OwnCommands
@@ -37,7 +38,9 @@ class ConversationDriver:
         self.activity = Activity()
         self.is_planning = False
         self.has_plan = False  # whether the last run made a plan
-        self.commands = OwnCommands(self._show_block, self._tell_model, clock)
+        self.findings: tuple[ReviewFinding, ...] = ()
+        """What the last review found."""
+        self.commands = OwnCommands(self.show_block, self._tell_model, clock)
         self._pace = Pace(clock)
         self._task: asyncio.Task[Any] | None = None
         self._aborting = False  # whether the run is to end: it may not have begun yet
@@ -250,7 +253,8 @@ class ConversationDriver:
             self.ended(self.activity)
             self.changed()
 
-    def _show_block(self, block: ToolBlock) -> None:
+    def show_block(self, block: ToolBlock) -> None:
+        """Show a call that is not the agent's, as it is now."""
         self.transcript.show(block)
         self.changed()
 

@@ -11,7 +11,7 @@ from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.app.tui.approval import KeyGuard
-from swink.app.tui.commands.commandtable import CommandContext
+from swink.app.tui.commands.commandtable import COMMANDS, CommandContext
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.keys import keymap
 from swink.app.tui.look import LOOKS, Look
@@ -51,10 +51,18 @@ async def begin_work(
         await choose_first_model(context)
         context.say(welcome(str(context.driver.agent.model)), "welcome")
     await environment.open()
+    tell_unused(context, environment)
     if prompt.strip():
         if taken_up is not None:
             await taken_up.wait()
         context.driver.send(prompt)
+
+
+def tell_unused(context: CommandContext, environment: AgentEnvironment) -> None:
+    """Say which commands of the user's own have a name that swink has for one of its own."""
+    for own in environment.commands.values():
+        if own.name in COMMANDS:
+            context.say(f"{own.path} is not used: swink has a command {own.name}; give the file another name")
 
 
 def apply_settings(context: CommandContext, settings: UserSettings) -> None:

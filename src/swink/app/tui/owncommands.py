@@ -2,8 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from itertools import count
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -36,6 +38,14 @@ class OwnCommands:
         task = asyncio.create_task(self._run(command, shown), name="swink-command")
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+
+    async def run_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something else of the user's beside the conversation; it ends with the commands."""
+        task = asyncio.create_task(work, name="swink-beside")
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        with suppress(asyncio.CancelledError):
+            await task
 
     def cancel(self) -> bool:
         """End them all, keeping what they wrote; whether there was any."""

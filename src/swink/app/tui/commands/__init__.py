@@ -3,6 +3,7 @@
 from swink.app.tui.commands import basic as basic  # they register their commands
 from swink.app.tui.commands import environmentcommands as environmentcommands
 from swink.app.tui.commands import modelcommands as modelcommands
+from swink.app.tui.commands import reviewcommands as reviewcommands
 from swink.app.tui.commands import sessioncommands as sessioncommands
 from swink.app.tui.commands import talking as talking
 from swink.app.tui.commands.commandtable import COMMANDS as COMMANDS

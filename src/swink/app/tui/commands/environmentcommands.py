@@ -119,7 +119,7 @@ def usage(context: CommandContext, rest: str) -> None:
 @command("/reload")
 async def reload(context: CommandContext, rest: str) -> None:
     """read settings, instructions, commands and servers again"""
-    from swink.app.tui.firststeps import apply_settings, ask_trust
+    from swink.app.tui.firststeps import apply_settings, ask_trust, tell_unused
 
     environment = _environment(context)
     settings = await in_thread(load_settings)
@@ -131,6 +131,7 @@ async def reload(context: CommandContext, rest: str) -> None:
     if trust.standing == "changed":
         trust = await ask_trust(context, trust)
     await environment.open(settings=settings, trust=trust)
+    tell_unused(context, environment)
     files = len(environment.instructions.files) if environment.instructions else 0
     commands, servers = len(environment.commands), len(environment.servers.states)
     context.say(f"read again: {files} AGENTS.md, {commands} commands, {servers} servers")

@@ -56,9 +56,9 @@ def paint_notice(canvas: Canvas, block: NoticeBlock, moment: Moment, *, is_open:
             canvas.gap()
             canvas.text(name, look.strong, first=("◆ ", look.accent))
             canvas.text(rest, look.dim)
-        case Custom("btw", str() as text):
+        case Custom("btw" | "review" as kind, str() as text):
             bar = ("▎ ", look.accent)
-            canvas.line([bar, ("beside the conversation", look.dim)])
+            canvas.line([bar, ("beside the conversation" if kind == "btw" else "review", look.dim)])
             canvas.place(paint_markdown(text, canvas.width - MARGIN, look), text, gutter=bar)
         case Custom() as custom:
             canvas.text(visible(str(custom)), look.dim, first=("· ", look.accent))
