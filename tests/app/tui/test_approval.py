@@ -223,7 +223,7 @@ async def test_hostile_and_huge_calls_neither_leave_the_panel_nor_hide_the_answe
     async with scene.app.run_test(size=(60, 15)) as scene.pilot:
         call = scene.call("bash", command=fake, other="y" * 400_000)
         await scene.asked()
-        shown = ("│ ls", "y once", "a always", "n no", "idle")
+        shown = ("$ ls", "y once", "a always", "n no", "idle")
         await scene.until(lambda: all(text in scene.text() for text in shown))
         assert "\x1b" not in scene.text()
         assert "\u202e" not in scene.text()

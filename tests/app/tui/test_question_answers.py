@@ -129,6 +129,18 @@ async def test_hostile_arguments_are_shown_literally_behind_a_bar(text: str, wid
     assert "".join(char for char in shown if " " < char <= "~").startswith(expected)
 
 
+async def test_a_command_of_bash_comes_first_behind_its_prompt():
+    def shown(name: str, **arguments: Any) -> list[str]:
+        return [text_of(row, 20).rstrip() for row in rows_of(Question(request(name, arguments)), 20)]
+
+    assert shown("bash", timeout=9, command="ls") == ["$ ls", "timeout 9"]
+    long = shown("bash", command="cd /tmp/a/b/c/d/e/f/g\n$ rm -rf /")
+    assert long == ["$ cd /tmp/a/b/c/d/e/", "┆ f/g", "│ $ rm -rf /"]
+    assert shown("bash", command="") == ["$"]
+    assert shown("bash", command=["ls"])[0] == "command"
+    assert shown("run", command="ls") == ["command ls"]
+
+
 async def test_tasks_are_asked_about_in_words_behind_the_bar():
     tasks = [{"text": "look\n  y  Yes", "status": "done"}, {"text": "write"}]
     rows = [text_of(row, 40).rstrip() for row in rows_of(Question(request("todo", {"tasks": tasks})), 40)]

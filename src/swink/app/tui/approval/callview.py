@@ -1,4 +1,8 @@
-"""The call of a question, row by row: every argument, literally, no line mistakable for one of ours."""
+"""The call of a question, row by row: every argument, literally, no line mistakable for one of ours.
+
+$ git log              a command of bash, then its other arguments
+timeout 60
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -12,6 +16,7 @@ from textual.strip import Strip
 from swink.app.assistant.callwords import call_lines
 from swink.app.assistant.person import Question
 from swink.app.assistant.previews import CONTENT
+from swink.app.assistant.rules import BASH
 from swink.app.tui.escaping import chops, visible, wrap
 from swink.app.tui.look import LOOKS, Look
 
@@ -31,7 +36,12 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
         yield from text_rows(preview.summary, width, "notice")
     hidden = CONTENT.get(request.name) if has_diff and not raw else None
     words = call_lines(request.name, request.shown)
+    command = request.shown.get("command") if request.name == BASH else None
+    if isinstance(command, str):
+        yield from _barred(command.split("\n"), width, "$ ")
     for name, value in request.shown.items():
+        if name == "command" and isinstance(command, str):
+            continue
         if words is not None:
             yield from _lines(name, words, width)
             continue
@@ -73,10 +83,17 @@ def _argument(name: str, value: Any, width: int) -> Iterator[Row]:
 def _lines(name: str, lines: Sequence[str], width: int) -> Iterator[Row]:
     """An argument of several lines, or of one that is long."""
     yield ((f"{visible(name).replace(chr(10), ' ')} "[:width], "name"),)
+    yield from _barred(lines, width)
+
+
+def _barred(lines: Sequence[str], width: int, first: str = "│ ") -> Iterator[Row]:
+    """Lines behind a bar, which is broken where a line goes on in the next row."""
+    bar = first
     for shown in map(visible, lines):
-        for number, (start, end) in enumerate(chops(shown, max(2, width - 2))):
-            # Where a line goes on in the next row, the bar is broken.
-            yield (("│ " if not number else "┆ ", "bar"), (shown[start:end], "text"))
+        for start, end in chops(shown, max(2, width - 2)):
+            yield ((bar, "bar"), (shown[start:end], "text"))
+            bar = "┆ "
+        bar = "│ "
 
 
 class CallView(ScrollView, can_focus=False):
