@@ -85,6 +85,13 @@ def test_changed_words_stand_out(name: str):
         assert all(word.style != segment.style for segment in same)
 
 
+def test_changed_words_are_looked_for_in_the_nearest_line():
+    old, new = "total = load(path)\n", "# once, and kept\ntotal = load(path, encoding)\n"
+    segments = [segment for strip in paint_diff(diff("f", old, new), 60, DARK) for segment in strip]
+    words = [each for each in segments if each.style and each.style.bgcolor == DARK.added_word.bgcolor]
+    assert "".join(each.text for each in words) == ", encoding"
+
+
 def test_programs_are_coloured_by_the_name_of_their_file():
     (strip,) = paint_hunk(diff("f.py", "", "def main(): pass\n").hunks[0], 60, DARK, path="f.py")
     styles = {segment.text: segment.style for segment in strip}

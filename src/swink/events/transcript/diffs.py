@@ -3,10 +3,13 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, zip_longest
+from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
 from msgspec import Struct
+
+from swink.events.transcript.linepairs import pair_lines
 
 CONTEXT = 3
 """Unchanged lines around a change."""
@@ -28,7 +31,7 @@ class Line(Struct, frozen=True, gc=False):
     new: int | None = None
 
 
-class Hunk(Struct, frozen=True):
+class Hunk(Struct, frozen=True, dict=True):
     """Changed lines and some around them."""
 
     lines: tuple[Line, ...]
@@ -40,9 +43,12 @@ class Hunk(Struct, frozen=True):
             f"@@ -{_range([line.old for line in self.lines])} +{_range([line.new for line in self.lines])} @@"
         )
 
-    @property
-    def rows(self) -> Iterator[tuple[Line | None, Line | None]]:
+    @cached_property
+    def rows(self) -> "tuple[Row, ...]":
         """The hunk side by side: the old line and the new one, or nothing on one side."""
+        return tuple(self._rows())
+
+    def _rows(self) -> "Iterator[Row]":
         removed: list[Line] = []
         added: list[Line] = []
         for line in self.lines:
@@ -51,11 +57,14 @@ class Hunk(Struct, frozen=True):
             elif line.kind == "added":
                 added.append(line)
             else:
-                yield from zip_longest(removed, added)
+                yield from _paired(removed, added)
                 removed, added = ([line], []) if line.kind == "removed" else ([], [])
                 if line.kind == "same":
                     yield line, line
-        yield from zip_longest(removed, added)
+        yield from _paired(removed, added)
+
+
+Row = tuple[Line | None, Line | None]
 
 
 class Diff(Struct, frozen=True):
@@ -114,6 +123,11 @@ def changed_words(old: str, new: str) -> tuple[list[Span], list[Span]]:
             gone += [(old_at[old_start], old_at[old_end])] if old_end > old_start else []
             come += [(new_at[new_start], new_at[new_end])] if new_end > new_start else []
     return gone, come
+
+
+def _paired(removed: Sequence[Line], added: Sequence[Line]) -> Iterator[Row]:
+    for old, new in pair_lines([line.text for line in removed], [line.text for line in added]):
+        yield None if old is None else removed[old], None if new is None else added[new]
 
 
 def _lines(text: str | None) -> list[str]:
