@@ -16,9 +16,11 @@ from swink.agent.checkpoint import placeholders
 from swink.agent.config import ApprovalMode, PromptContext
 from swink.agent.policy import Approve, Policy
 from swink.app.assistant.brought import Brought
+from swink.app.assistant.cautions import Cautions, describe_machine
 from swink.app.assistant.customcommands import CustomCommand, read_commands
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
+from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
@@ -36,6 +38,7 @@ from swink.system.places import config_dir
 from swink.system.threads import in_thread
 from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool
+from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
 from swink.tools.coding.sandbox import Sandbox
 
@@ -52,6 +55,8 @@ class AgentEnvironment:
         self.settings = settings or UserSettings(config_dir() / "config.toml")
         self._has_begun = has_work(self.directory)
         self._in_home = False
+        self._trouble = ""
+        """Why no sandbox works on this machine, once that is known."""
         self.is_first_run = False
         """Whether no model was chosen yet and there is no key."""
         self.changed: Callable[[], None] = lambda: None
@@ -73,6 +78,7 @@ class AgentEnvironment:
         """What an agent of this environment, and its sub-agents, are made with."""
         self._around: Surroundings | None = None
         self._base: tuple[Tool, ...] | None = None
+        self._scripts: list[Any] = []
 
     @property
     def is_coding(self) -> bool:
@@ -99,6 +105,15 @@ class AgentEnvironment:
     def project(self) -> Path | None:
         """The project, if what it brings along may be used."""
         return self.trust.project if self.trust.is_trusted else None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the person answers for what is here: the folder is trusted, or was empty at the start."""
+        return self.trust.is_trusted or (not self._has_begun and self.trust.standing == "unasked")
+
+    def attend(self, permissions: Permissions) -> None:
+        """Have these permissions tell the person what has to be known of commands here."""
+        permissions.caution = Cautions(lambda: self._trouble, self._script_names)
 
     @property
     def _brought(self) -> Brought | None:
@@ -156,6 +171,10 @@ class AgentEnvironment:
         if (why := self._why_no_tools) is not None:
             self._tell_once(why)
         self.commands, notices = await in_thread(read_commands, self._brought)
+        if self._trouble or self.is_coding:
+            self._trouble = await find_machine_trouble(USUAL, network=False)
+        if self._trouble:
+            self._tell_once(describe_machine(self._trouble, is_trusted=self.is_own))
         self._around, self._base = None, None
         await self._read_instructions()
         for notice in notices:
@@ -196,10 +215,11 @@ class AgentEnvironment:
 
             here, hidden = self.directory, self.hidden()
             if self.is_coding:
-                self._base = tuple(coding_tools(here, hidden=hidden, background=self.background))
+                options: Any = {"hidden": hidden, "background": self.background, "or_none": self.is_own}
+                self._base = tuple(coding_tools(here, **options))
             else:
                 self._base = (*fetch_tools(), *todo_tools())
-            sandbox = Sandbox(here, hidden=hidden)
+            sandbox = Sandbox(here, hidden=hidden, or_none=self.is_own)
             place, brought = config_dir() / "tools", self._brought
             own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
             theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
@@ -209,6 +229,9 @@ class AgentEnvironment:
             if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
                 self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
         return list(tools.values())
+
+    def _script_names(self) -> frozenset[str]:
+        return frozenset(tool.name for scripts in self._scripts for tool in scripts.tools())
 
     def hidden(self) -> list[Path]:
         """Places that no tool may read: what was said elsewhere, keys and settings."""

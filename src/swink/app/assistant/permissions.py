@@ -4,7 +4,8 @@ deny rules → what the person trusts for this session → saved rules → the m
 
 The first that speaks of a call decides it, and `why` keeps the reason. Where it is not certain that a command
 does not run what a rule denies, only trust and rules that name the whole command come before the question, in
-every mode. With `approval_mode="on"` every call is put to it.
+every mode; where a call has a caution (`cautions.py`), in every mode but off. With `approval_mode="on"` every
+call is put to it.
 """
 
 import asyncio
@@ -76,6 +77,8 @@ class Permissions:
         self.questions = person.Questions()
         self.forms = person.Forms()
         """What the agent itself asks the person, with the tool ask_user."""
+        self.caution: Callable[[ApprovalRequest], str] = lambda request: ""
+        """What a person has to know of a call, and why a wide rule or a mode does not decide it."""
         self.tell = tell
         self.trusted: dict[SessionTrust, None] = {}
         self._word: ApprovalWord = word
@@ -199,7 +202,7 @@ class Permissions:
         if (trust := trust_of(request)) in self.trusted or SessionTrust(request.name) in self.trusted:
             what = request.name if trust.command is None else "this command"
             return self._decision(request, True, f"you always allow {what} in this session")
-        saved, doubt = self.rules.allows(call), self.rules.doubt(call)
+        saved, doubt = self.rules.allows(call), self._doubt(request, call)
         if doubt is not None and not (saved and all(is_exact(one.rule) for one in saved)):
             return self._decision(request, False, doubt) if self.word == "deny" else None
         if saved:
@@ -207,6 +210,11 @@ class Permissions:
             scopes = " and ".join(sorted({SCOPES[one.scope] for one in saved}))
             return self._decision(request, True, f"your rule {names} ({scopes})", saved)
         return self._by_mode(request, call)
+
+    def _doubt(self, request: ApprovalRequest, call: JudgedCall) -> str | None:
+        """Why a call is put to the person all the same."""
+        caution = "" if self.word == "off" else self.caution(request)
+        return self.rules.doubt(call) or caution or None
 
     def _by_mode(self, request: ApprovalRequest, call: JudgedCall) -> Decision | None:
         word = self.word
@@ -232,7 +240,7 @@ class Permissions:
             found = await in_thread(preview, workspace, request.name, request.arguments, target)
         if workspace is not None and target is not None:
             link = leads_to(workspace, request.arguments["path"], target)
-        doubt = self.rules.doubt(self._call(request)) or ""
+        doubt = self._doubt(request, self._call(request)) or ""
         command = request.arguments.get("command")
         is_command = isinstance(command, str)
         of_tool, of_command = f"every call of {request.name}", "this command, with the very same arguments"

@@ -67,7 +67,9 @@ def make_agent(
 
         place = "." if environment is None else environment.directory
         owners = None if environment is None else environment.servers.owners
-        approver = TerminalPerson().permissions(word, place, owners)
+        approver = permissions = TerminalPerson().permissions(word, place, owners)
+        if environment is not None:
+            environment.attend(permissions)
     terms: Any = {"session": session, "options": options, "approve": approver, "approval_mode": "on"}
     limits = [*_limits(arguments), *policies]
     if environment is not None:

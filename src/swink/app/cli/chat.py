@@ -67,6 +67,7 @@ def chat_command(arguments: argparse.Namespace) -> int:
     environment.fill_in = terminal.fill_in
     word, owners = approval_word(arguments), environment.servers.owners
     approver = terminal.permissions(word, environment.directory, owners)
+    environment.attend(approver)
     agent, snapshots = make_chat_agent(arguments, environment, approver, saved)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)

@@ -270,5 +270,6 @@ async def _sandbox() -> Finding:
     try:
         backend = await Sandbox(Path.cwd()).backend()
     except SandboxUnavailable as error:
-        return _warning("sandbox", f"the shell tool will refuse to run commands: {error}")
+        how = "in a folder that you trust every command asks, in others none runs"
+        return _warning("sandbox", f"commands are not sandboxed here: {how} ({error})")
     return _ok("sandbox", f"commands of the shell tool run in {backend}")

@@ -50,6 +50,7 @@ def show_screen(arguments: argparse.Namespace) -> int:
         tell=environment.notify,
     )
     environment.fill_in = permissions.forms.ask
+    environment.attend(permissions)
     agent, snapshots = make_chat_agent(arguments, environment, permissions, saved, environment.notify)
     driver = ConversationDriver(agent)
     show_loading(driver)

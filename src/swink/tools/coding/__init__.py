@@ -53,6 +53,7 @@ def coding_tools(
     net: Sequence[str] | None = None,
     approve_domain: ApproveDomain | None = None,
     background: Background | None = None,
+    or_none: bool = False,
 ) -> list[Tool]:
     """The tools for working in a directory.
 
@@ -65,7 +66,8 @@ def coding_tools(
     commands. `net` names the domains that commands may reach at the level workspace+net, all by default;
     `approve_domain` is asked about others. `fetch_from` are networks that fetch_url and such commands may
     reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
-    agent does something else; the caller closes it.
+    agent does something else; the caller closes it. With `or_none`, where no sandbox works on this machine,
+    commands run without one, and every one of them requires approval.
     """
     workspace = Workspace(root, hidden, readable=readable)
     box = Sandbox(
@@ -76,6 +78,7 @@ def coding_tools(
         net=net,
         net_from=fetch_from,
         approve_domain=approve_domain,
+        or_none=or_none,
     )
     return [
         *read_tools(workspace),

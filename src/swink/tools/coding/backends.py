@@ -7,13 +7,14 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
 from swink.system.programs import find_program, passed_over
-from swink.tools.coding import bubblewrap, landlock, seccomp
+from swink.tools.coding import bubblewrap, landlock, seatbelt, seccomp
 from swink.tools.coding.credentials import Readable
 from swink.tools.coding.environment import build_environment
 from swink.tools.coding.process import CannotStart, Launch, Limits, find_shell, run
@@ -23,7 +24,9 @@ from swink.tools.coding.survey import Survey
 
 log = logging.getLogger("swink.tools")
 
-Backend = Literal["none", "bubblewrap", "landlock"]
+Backend = Literal["none", "bubblewrap", "landlock", "seatbelt"]
+USUAL: tuple[Backend, ...] = ("seatbelt",) if sys.platform == "darwin" else ("bubblewrap", "landlock")
+"""The backends to try on this system, best first."""
 
 MAX_MOUNTS = 300
 """Mounts that bubblewrap makes in acceptable time (150 ms; it grows with the square)."""
@@ -46,19 +49,33 @@ def confine(plain: Launch, plan: SandboxPlan, private: str, verdict: Verdict, *,
     """A launch with the user's rights as a launch in a sandbox; `private` holds its temp files and home."""
     if verdict.backend == "landlock":
         return landlock.confine(plain, plan, private, network=network)
+    if verdict.backend == "seatbelt":
+        return seatbelt.confine(plain, plan, private, network=network)
     return bubblewrap.confine(plain, plan, private, network=network, disable_userns=verdict.disable_userns)
 
 
 async def judge(backend: Backend, plan: SandboxPlan, *, network: bool) -> Verdict:
     """Whether a backend can be used for a workspace."""
-    if sys.platform != "linux":
-        return Verdict(backend, f"only on Linux, this is {sys.platform}")
-    if trouble := _trouble_with(backend, plan):
+    if trouble := _trouble_here(backend) or _trouble_with(backend, plan):
         return Verdict(backend, trouble)
-    key = (backend, network, os.getuid(), os.environ.get("PATH"))
-    if key not in _verdicts:
-        _verdicts[key] = await _probe(backend, network)
-    return _verdicts[key]
+    return await _judge_machine(backend, network)
+
+
+async def find_machine_trouble(backends: Sequence[Backend], *, network: bool) -> str:
+    """Why none of these backends works on this machine, whatever the workspace; empty if one does."""
+    for backend in backends:
+        if (await _judge_machine(backend, network)).trouble == "":
+            return ""
+    return recall_machine_trouble(backends, network=network) or "no backend is known for this system"
+
+
+def recall_machine_trouble(backends: Sequence[Backend], *, network: bool) -> str | None:
+    """What `find_machine_trouble` has found; None if nobody has looked yet."""
+    found = [_verdicts.get(_key(backend, network)) for backend in backends]
+    if any(verdict is not None and not verdict.trouble for verdict in found):
+        return ""
+    reasons = [f"{verdict.backend}: {verdict.trouble}" for verdict in found if verdict is not None]
+    return "; ".join(reasons) if len(reasons) == len(found) else None
 
 
 def make_private_directory(path: str) -> str:
@@ -67,6 +84,12 @@ def make_private_directory(path: str) -> str:
         os.mkdir(os.path.join(path, name))
     Path(path, "unreadable").touch(0)
     return path
+
+
+def _trouble_here(backend: Backend) -> str:
+    """What keeps a backend from this system."""
+    system, name = ("darwin", "macOS") if backend == "seatbelt" else ("linux", "Linux")
+    return "" if sys.platform == system else f"only on {name}, this is {sys.platform}"
 
 
 def _trouble_with(backend: Backend, plan: SandboxPlan) -> str:
@@ -86,7 +109,23 @@ def _trouble_with(backend: Backend, plan: SandboxPlan) -> str:
     return ""
 
 
+async def _judge_machine(backend: Backend, network: bool) -> Verdict:
+    key = _key(backend, network)
+    if key not in _verdicts:
+        _verdicts[key] = await _probe(backend, network)
+    return _verdicts[key]
+
+
+def _key(backend: Backend, network: bool) -> tuple[object, ...]:
+    user = os.getuid() if hasattr(os, "getuid") else None
+    return backend, network, user, os.environ.get("PATH")
+
+
 async def _probe(backend: Backend, network: bool) -> Verdict:
+    if trouble := _trouble_here(backend):
+        return Verdict(backend, trouble)
+    if backend == "seatbelt":
+        return Verdict(backend, await _try(Verdict(backend), network))
     if not seccomp.is_supported():
         return Verdict(backend, "no system call filter for this kind of processor")
     if backend == "landlock" and (abi := landlock.read_abi()) < landlock.MINIMUM_ABI:

@@ -102,12 +102,12 @@ def bash_tools(
 
 
 def _describe(sandbox: Sandbox, rest: str) -> str:
-    about = _SANDBOXES[sandbox.level]
-    if sandbox.net is not None:
+    about = _SANDBOXES[sandbox.level if not sandbox.is_missing else "none"]
+    if sandbox.net is not None and not sandbox.is_missing:
         domains = ", ".join(sandbox.net) or "those that are approved"
         only = f"of the network only these domains, by HTTP and HTTPS: {domains}"
         about = _SANDBOXES["workspace"].replace("there is no network", only)
-    if sandbox.level != "none" and (home := explain_home(sandbox.root)):
+    if sandbox.level != "none" and not sandbox.is_missing and (home := explain_home(sandbox.root)):
         about = f"{about} {home[0].upper()}{home[1:]}."
     return _DESCRIPTION.format(sandbox=about, rest=rest)
 
@@ -147,6 +147,8 @@ class _Shell:
         except ToolError:
             return False
         sandbox = self._sandbox
+        if not sandbox.is_proven:
+            return False  # there may be no sandbox here: every command asks
         is_open = sandbox.level == "none"
         context = ShellContext(self._workspace, where, sandbox.environment(), sandbox.private, is_open)
         return os.path.basename(shell) == "bash" and context.trusts(shell) and only_looks(command, context)

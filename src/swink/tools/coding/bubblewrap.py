@@ -25,14 +25,9 @@ SECCOMP_FD = 9
 SHARED_MEMORY = 64 << 20
 FORWARDER, PROXY = "/run/swink/forward.py", "/run/swink/proxy"
 
-_FORWARD = str(Path(__file__).with_name("supervisor") / "forward.py")
+FORWARD = str(Path(__file__).with_name("supervisor") / "forward.py")
 _PROXY_PORT = 3128
 _PROXIED = ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-_PROXY_VARIABLES = {
-    **dict.fromkeys(_PROXIED, f"http://127.0.0.1:{_PROXY_PORT}"),
-    **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
-    "NODE_USE_ENV_PROXY": "1",
-}
 
 
 def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool, disable_userns: bool) -> Launch:
@@ -75,17 +70,32 @@ def _makes_the_linker_load(name: str) -> bool:
 
 def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:
     """The launch with a proxy outside, and inside, before the command, the program that forwards to it."""
-    path = os.path.join(private, f"proxy-{secrets.token_hex(4)}")
-    if len(path) > 100:
-        raise CannotStart(f"a socket cannot have a path as long as {path}; set TMPDIR to a shorter one")
+    path = make_socket_path(private)
     options, command = launch.argv[: (at := launch.argv.index("--"))], launch.argv[at + 1 :]
     forwarder = (os.path.realpath(sys.executable), "-I", "-S", FORWARDER, PROXY, str(_PROXY_PORT))
     return replace(
         launch,
-        argv=(*_add_mounts(options, _FORWARD, path), "--", *forwarder, *command),
-        env={**launch.env, **_PROXY_VARIABLES},
+        argv=(*_add_mounts(options, FORWARD, path), "--", *forwarder, *command),
+        env={**launch.env, **build_proxy_variables(_PROXY_PORT)},
         egress=lambda: Egress(path, approval, networks),
     )
+
+
+def make_socket_path(private: str) -> str:
+    """Where the proxy of one command listens."""
+    path = os.path.join(private, f"proxy-{secrets.token_hex(4)}")
+    if len(path) > 100:
+        raise CannotStart(f"a socket cannot have a path as long as {path}; set TMPDIR to a shorter one")
+    return path
+
+
+def build_proxy_variables(port: int) -> dict[str, str]:
+    """The variables by which programs find the proxy."""
+    return {
+        **dict.fromkeys(_PROXIED, f"http://127.0.0.1:{port}"),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+        "NODE_USE_ENV_PROXY": "1",
+    }
 
 
 def build_arguments(

@@ -81,7 +81,7 @@ async def run_command(
         "cpu_seconds": round(status.cpu, 3),
         "bytes": output.size,
         "cut": output.cut,
-        "sandbox": sandbox.level,
+        "sandbox": sandbox.level if launch.backend != "none" else "none",
         "backend": launch.backend,
         "directory": directory,
         "timeout": limits.wall,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swink.tools.coding import seccomp
 from swink.tools.coding.environment import read_git_identity
-from swink.tools.coding.mounts import Mounts, list_around
+from swink.tools.coding.mounts import find_tool_homes, list_around
 from swink.tools.coding.process import Launch
 from swink.tools.coding.sandboxplan import SandboxPlan
 
@@ -34,13 +34,6 @@ _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 _CREATE_RULESET = 444
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_TOOL_HOMES = {
-    "RUSTUP_HOME": ".rustup",
-    "PYENV_ROOT": ".pyenv",
-    "RBENV_ROOT": ".rbenv",
-    "NVM_DIR": ".nvm",
-    "SDKMAN_DIR": ".sdkman",
-}
 
 
 def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool) -> Launch:
@@ -54,7 +47,7 @@ def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool) ->
     identity = read_git_identity(mounts.home)
     return replace(
         plain,
-        env={**identity, **_tool_homes(mounts), **plain.env, "TMPDIR": temp, "HOME": home},
+        env={**identity, **find_tool_homes(mounts.home), **plain.env, "TMPDIR": temp, "HOME": home},
         landlock=build_ruleset(rules, mounts.hidden),
         seccomp=seccomp.build_filter(families, namespaces=False),
         drop_privileges=True,
@@ -84,9 +77,3 @@ def build_ruleset(rules: Iterable[tuple[str, int]], hidden: Sequence[str]) -> di
 def build_scopes() -> dict[str, Any]:
     """A ruleset that leaves files alone and keeps signals and abstract sockets inside."""
     return {"attributes": [0, 0, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS], "paths": []}
-
-
-def _tool_homes(mounts: Mounts) -> dict[str, str]:
-    """Where tool chains are that look for themselves in the home directory."""
-    places = {name: os.path.join(mounts.home, place) for name, place in _TOOL_HOMES.items()}
-    return {name: place for name, place in places.items() if os.path.isdir(place)}

@@ -22,6 +22,13 @@ _TOOL_CHAINS = (
     ".dotnet", ".conda", "go", "miniconda3", "miniforge3", "anaconda3", ".m2/repository", ".cache/pip",
     ".cache/uv", "bin",
 )  # fmt: skip
+_TOOL_HOMES = {
+    "RUSTUP_HOME": ".rustup",
+    "PYENV_ROOT": ".pyenv",
+    "RBENV_ROOT": ".rbenv",
+    "NVM_DIR": ".nvm",
+    "SDKMAN_DIR": ".sdkman",
+}
 _PREFIX_MARKS = ("lib", "libexec", "share", "pyvenv.cfg")
 
 
@@ -85,6 +92,12 @@ def list_tool_chains(home: str) -> list[str]:
     """Where tool chains are: in a home, on the PATH and around our own interpreter."""
     in_home = [os.path.join(home, name) for name in _TOOL_CHAINS]
     return [*in_home, sys.prefix, sys.base_prefix, *_list_path(home)]
+
+
+def find_tool_homes(home: str) -> dict[str, str]:
+    """Where tool chains are that look for themselves in the home, for commands with another one."""
+    places = {name: os.path.join(home, place) for name, place in _TOOL_HOMES.items()}
+    return {name: place for name, place in places.items() if os.path.isdir(place)}
 
 
 def _list_path(home: str) -> list[str]:

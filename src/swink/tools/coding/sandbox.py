@@ -5,7 +5,8 @@
     workspace+net   the same with the network, or with the domains that are named
 
 On Linux bubblewrap enforces the two upper levels, or, with a warning in the log, Landlock where bubblewrap
-does not work. Where neither works the level is refused with the reasons.
+does not work; on macOS Seatbelt does. Where none works the level is refused with the reasons; or, if the
+sandbox was made with `or_none`, commands run at the level `none` and every one of them asks.
 """
 
 import logging
@@ -25,9 +26,18 @@ from swink.errors import InvalidInput
 from swink.system.threads import in_thread
 from swink.system.writable import mark_writable
 from swink.tools import ToolError
-from swink.tools.coding import bubblewrap
+from swink.tools.coding import bubblewrap, seatbelt
 from swink.tools.coding.addresses import parse_networks
-from swink.tools.coding.backends import Backend, Verdict, confine, judge, make_private_directory
+from swink.tools.coding.backends import (
+    USUAL,
+    Backend,
+    Verdict,
+    confine,
+    find_machine_trouble,
+    judge,
+    make_private_directory,
+    recall_machine_trouble,
+)
 from swink.tools.coding.baseline import find_running, record_baseline
 from swink.tools.coding.credentials import Readable
 from swink.tools.coding.domains import Domains
@@ -58,7 +68,8 @@ class Sandbox:
     adds variables to ours, of which secrets are left out. `backends` are the ways to try, best first. `net`
     confines the level workspace+net to domains such as `docs.example.org`, `*.example.com`, `localhost:8080`;
     `approve_domain` is asked about any other, once, and `net_from` are networks they may be in besides the
-    public internet.
+    public internet. With `or_none` commands run at the level none where no backend works on this machine;
+    `is_proven` tells.
     """
 
     def __init__(
@@ -69,10 +80,11 @@ class Sandbox:
         readable: Sequence[str | Path] = (),
         hidden: Sequence[str | Path] = (),
         environment: Mapping[str, str] | None = None,
-        backends: Sequence[Backend] = ("bubblewrap", "landlock"),
+        backends: Sequence[Backend] = USUAL,
         net: Sequence[str] | None = None,
         net_from: Sequence[str] = (),
         approve_domain: ApproveDomain | None = None,
+        or_none: bool = False,
     ) -> None:
         if level not in get_args(Level):
             raise InvalidInput(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
@@ -90,7 +102,9 @@ class Sandbox:
         self._readable = as_tuple("readable", readable)
         self._hidden = as_tuple("hidden", hidden)
         self._environment = dict(environment or {})
-        self._backends: Sequence[Backend] = backends
+        self._backends: list[Backend] = [name for name in backends if self.net is None or name != "landlock"]
+        self._left_out = [name for name in backends if name not in self._backends]
+        self._or_none = or_none
         self._survey = Survey(str(self.root), Readable(self.root, self._readable))
         self._looking = threading.Lock()
         self._commands = find_running(str(self.root))
@@ -101,14 +115,14 @@ class Sandbox:
 
     async def backend(self) -> Backend:
         """The backend this level uses here; raises `SandboxUnavailable` with the reasons if there is none."""
-        return (await self._choose(await in_thread(self._look))).backend
+        return (await self._choose(await self._plan_now())).backend
 
     async def launch(
         self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()
     ) -> Launch:
         """A command as this sandbox runs it."""
         since = self._commands.started
-        plan = await in_thread(self._look)
+        plan = await self._plan_now()
         verdict = await self._choose(plan)
         plan = await in_thread(self._settle, plan, verdict.backend, since)
         where, disks = str(cwd or self.root), (str(self.root), tempfile.gettempdir())
@@ -119,7 +133,8 @@ class Sandbox:
         private = self._own_directory()
         launch = confine(plain, plan, private, verdict, network=self._has_network)
         if self.net is not None:
-            launch = bubblewrap.add_proxy(launch, private, self._approval, self._net_from)
+            add_proxy = seatbelt.add_proxy if verdict.backend == "seatbelt" else bubblewrap.add_proxy
+            launch = add_proxy(launch, private, self._approval, self._net_from)
         return replace(launch, running=self._commands.running)
 
     def close(self) -> None:
@@ -141,13 +156,35 @@ class Sandbox:
         return [] if self._plan is None else list(explain_refusals(self._plan, backend, text))
 
     @property
+    def is_proven(self) -> bool:
+        """Whether commands certainly run at this level, and at no lower one."""
+        return self.level == "none" or not self._or_none or self._trouble() == ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether commands are known to run at the level none, because no backend works on this machine."""
+        return self.level != "none" and self._or_none and bool(self._trouble())
+
+    def _trouble(self) -> str | None:
+        return recall_machine_trouble(self._backends, network=self._has_network)
+
+    @property
     def _has_network(self) -> bool:
         """Whether commands share our network; with a list of domains they only have a socket to a proxy."""
         return self.level == "workspace+net" and self.net is None
 
-    def _look(self) -> SandboxPlan:
-        """The workspace as it is now."""
-        if self.level == "none" or str(self.root) == "/":
+    async def _is_open(self) -> bool:
+        """Whether commands run with the user's rights."""
+        if self.level == "none":
+            return True
+        return self._or_none and await find_machine_trouble(self._backends, network=self._has_network) != ""
+
+    async def _plan_now(self) -> SandboxPlan:
+        """The workspace as it is now; nothing of it matters to commands with the user's rights."""
+        return await in_thread(self._look, await self._is_open())
+
+    def _look(self, is_open: bool) -> SandboxPlan:
+        if is_open or str(self.root) == "/":
             return SandboxPlan(build_mounts(self.root, self._readable, self._hidden))
         try:
             with self._looking:
@@ -162,16 +199,13 @@ class Sandbox:
 
     async def _choose(self, plan: SandboxPlan) -> Verdict:
         """The first backend that can be used."""
-        if self.level == "none":
+        if await self._is_open():
             return Verdict("none")
-        reasons: list[str] = []
+        reasons = [f"{name}: Landlock cannot confine the network to domains" for name in self._left_out]
         for backend in self._backends:
-            if backend == "landlock" and self.net is not None:
-                reasons.append("landlock: Landlock cannot confine the network to domains")
-                continue
             verdict = await judge(backend, plan, network=self._has_network)
             if not verdict.trouble:
-                if reasons:
+                if backend == "landlock" and reasons:
                     warn_once(f"commands are sandboxed with {backend}, which is weaker: {'; '.join(reasons)}")
                 return verdict
             reasons.append(f"{backend}: {verdict.trouble}")

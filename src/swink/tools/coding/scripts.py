@@ -196,7 +196,7 @@ def make_script_tool(
     def can_be_written(arguments: dict[str, Any]) -> bool:
         # Checked at every call: no file that commands can write, or whose program they can, waives approval.
         programs = _programs(argv[0], isinstance(command, str), path.parent, sandbox.root)
-        return any(map(is_writable_by_model, [path, *programs]))
+        return not sandbox.is_proven or any(map(is_writable_by_model, [path, *programs]))
 
     name = data.get("name", path.stem)
     return Tool.raw(name, description, schema, execute, requires_approval=asks or can_be_written)
