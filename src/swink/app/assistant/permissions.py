@@ -79,6 +79,8 @@ class Permissions:
         """What the agent itself asks the person, with the tool ask_user."""
         self.caution: Callable[[ApprovalRequest], str] = lambda request: ""
         """What a person has to know of a call, and why a wide rule or a mode does not decide it."""
+        self.asks_about: frozenset[str] = frozenset()
+        """Files of the workspace whose change is put to the person in every mode but off."""
         self.tell = tell
         self.trusted: dict[SessionTrust, None] = {}
         self._word: ApprovalWord = word
@@ -199,6 +201,8 @@ class Permissions:
         """What rules, trust and the mode say; None if they leave it to the person."""
         if (denial := self.rules.denies(call)) is not None:
             return self._decision(request, False, f"the user's rule: deny {denial.rule}", (denial,))
+        if call.path in self.asks_about and request.name in FILE_TOOLS and self.word not in ("off", "deny"):
+            return None
         if (trust := trust_of(request)) in self.trusted or SessionTrust(request.name) in self.trusted:
             what = request.name if trust.command is None else "this command"
             return self._decision(request, True, f"you always allow {what} in this session")

@@ -7,7 +7,7 @@ abort     ends the run, keeping what arrived
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from swink.events.transcript.blockkinds import Custom, ToolBlock
 from swink.messages import AssistantMessage, Input, ModelSpec, ThinkingLevel, UserMessage
 from swink.messages.tokens import overhead_tokens
 from swink.system.aio import resolve
-from swink.tools import Tool
+from swink.tools import Tool, ToolSource
 
 
 class ConversationDriver:
@@ -97,6 +97,22 @@ class ConversationDriver:
         """Finish what an interruption left, or say what is queued."""
         if not self.is_running:
             self._begin_run(None)
+
+    async def run_with(self, input: Input, tools: Sequence[Tool | ToolSource]) -> None:
+        """A run that has these tools alone, to its end; then all are back."""
+        agent, before = self.agent, self.agent.tools
+
+        def give_back(task: object) -> None:
+            if self.is_planning and self.agent is agent:  # plan mode came meanwhile
+                self._executing = before, self._executing[1]
+                agent.tools = plan_tools(before)
+            else:
+                agent.tools = before
+
+        agent.tools = tools
+        task = self._begin_run(input)
+        task.add_done_callback(give_back)
+        await asyncio.wait({task})
 
     def take_back(self) -> tuple[UserMessage, ...]:
         """Empty the queues; what was in them."""
@@ -224,11 +240,12 @@ class ConversationDriver:
                 self.go_on()
             self.changed()
 
-    def _begin_run(self, input: Input | None) -> None:
+    def _begin_run(self, input: Input | None) -> asyncio.Task[None]:
         self._aborting = False
         self.activity = Activity("running", since=self.clock())
-        self._task = asyncio.create_task(self._run(input), name="swink-run")
+        task = self._task = asyncio.create_task(self._run(input), name="swink-run")
         self.changed()
+        return task
 
     async def _run(self, input: Input | None) -> None:
         state: State = "aborted"

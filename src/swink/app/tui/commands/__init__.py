@@ -2,6 +2,7 @@
 
 from swink.app.tui.commands import basic as basic  # they register their commands
 from swink.app.tui.commands import environmentcommands as environmentcommands
+from swink.app.tui.commands import guidecommands as guidecommands
 from swink.app.tui.commands import modelcommands as modelcommands
 from swink.app.tui.commands import reviewcommands as reviewcommands
 from swink.app.tui.commands import sessioncommands as sessioncommands

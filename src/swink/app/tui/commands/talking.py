@@ -56,14 +56,3 @@ def copy(context: CommandContext, rest: str) -> None:
             raise MisuseError("/copy takes nothing, code or all")
     context.copy_to_clipboard(text)
     context.say(f"copied {len(text):,} characters")
-
-
-@command("/init")
-def init(context: CommandContext, rest: str) -> None:
-    """let the agent look around and write an AGENTS.md for this project"""
-    context.driver.send(INIT)
-
-
-INIT = """Look around in this project and write AGENTS.md in its root, or better the one that is there: \
-what the project is, how to build, run and test it (try the commands), how it is laid out, and the \
-conventions that its code keeps to. At most 60 lines, only what you found in the files."""
