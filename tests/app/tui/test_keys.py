@@ -104,3 +104,43 @@ async def test_leaving_plan_mode_offers_to_carry_the_plan_out():
         await until(pilot, lambda: "Written." in screen_text(app))
         assert not app.driver.is_planning
         app.leave()
+
+
+async def test_two_escapes_open_rewind_only_if_nothing_was_typed_between_them():
+    now = 0.0
+    app = app_of(["First.", "Second."], clock=lambda: now)
+    async with app.run_test() as pilot:
+        await say(pilot, app, "one")
+        await until(pilot, lambda: "First." in screen_text(app) and not app.driver.is_running)
+        await pilot.press("escape")
+        await pilot.press(*"two", "enter")
+        await until(pilot, lambda: "Second." in screen_text(app) and not app.driver.is_running)
+        await pilot.press("escape")
+        await pilot.pause(0.2)
+        assert "not kept here" not in screen_text(app)
+        now += 2.0
+        await pilot.press("escape")
+        await pilot.pause(0.2)
+        assert "not kept here" not in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: "not kept here" in screen_text(app))  # what /rewind says without sessions
+
+
+async def test_tab_without_a_completion_does_nothing_and_what_is_typed_next_is_there():
+    app = app_of([])
+    async with app.run_test() as pilot:
+        await pilot.press(*"one", "tab", *" two", "tab", "tab", *" three")
+        assert app.editor.text == "one two three"
+        assert app.editor.has_focus
+
+
+async def test_what_is_typed_reaches_the_editor_wherever_the_focus_is():
+    app = app_of([])
+    async with app.run_test() as pilot:
+        for number, widget in enumerate((app.view, None)):
+            app.screen.set_focus(widget)
+            await pilot.press(*"abc", "backspace")
+            assert app.editor.text == "ab" * (number + 1)
+            app.screen.set_focus(widget)
+            await pilot.press("up")  # is no writing: the view scrolls
+            assert app.focused is widget

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from textual import events
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -43,6 +44,7 @@ from swink.system.places import NoHome, state_dir
 _KEY_ACTIONS = {key.binding().action.partition("(")[0] for key in KEYS}
 _EVERYWHERE = {"interrupt", "leave", "suspend", "release_mouse", "command_palette"}
 """Keys that work on every screen."""
+_WRITING = {"enter", "backspace", "delete"}  # keys of writing that are no characters
 _TWICE = 2.0  # seconds within which a key counts as pressed twice
 LAST_LINES, LAST_CHARACTERS = 20, 4_000
 """Of the last reply, what stays on the screen when the interface is gone."""
@@ -80,7 +82,8 @@ class SwinkApp(CommandApp):
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=driver.clock)
         self.look = first_look(settings)
-        self._pressed: tuple[str, float] = ("", float("-inf"))
+        self._inputs = 0  # keys, pastes and clicks so far
+        self._pressed: tuple[str, float, int] = ("", float("-inf"), 0)
         # By a message, so that a failure is the app's: what an event loop calls by itself fails in silence.
         self._throttle = Throttle(lambda: self.post_message(UpdateDue()))
 
@@ -152,6 +155,21 @@ class SwinkApp(CommandApp):
             self.driver.queue(event.input)
         else:
             self.driver.send(event.input)
+
+    async def on_event(self, event: events.Event) -> None:
+        """What is written goes to the editor, wherever the focus is, unless something asks for keys."""
+        if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
+            self._inputs += 1
+            is_text = not isinstance(event, events.Key) or event.is_printable or event.key in _WRITING
+            if is_text and not isinstance(event, events.MouseDown) and not self._takes_text:
+                self.screen.set_focus(self.editor)
+        await super().on_event(event)
+
+    @property
+    def _takes_text(self) -> bool:
+        """Whether something takes what is written: the editor, a question, or a screen above."""
+        is_asked = any(panel.takes_keys for panel in self.query(AskingPanel))
+        return len(self.screen_stack) != 1 or self.editor.has_focus or is_asked
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """The user is writing: no question takes the focus now."""
@@ -235,9 +253,10 @@ class SwinkApp(CommandApp):
         self.driver.think(levels[(levels.index(level) + 1) % len(levels)])
 
     def _is_second(self, key: str) -> bool:
+        """Whether a key was pressed twice: soon after the first time, and nothing in between."""
         now = self.driver.clock()
-        before, self._pressed = self._pressed, (key, now)
-        return before[0] == key and now - before[1] < _TWICE
+        before, self._pressed = self._pressed, (key, now, self._inputs)
+        return before[0] == key and now - before[1] < _TWICE and self._inputs - before[2] <= 1
 
     # The terminal
 

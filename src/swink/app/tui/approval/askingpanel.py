@@ -116,6 +116,11 @@ class AskingPanel(Vertical, can_focus=True):
     def is_asking(self) -> bool:
         return self.asked is not None
 
+    @property
+    def takes_keys(self) -> bool:
+        """Whether keys are answers to a question here."""
+        return self.is_asking and self.display and self.has_focus_within
+
     def update_questions(self, *, editor_is_blank: bool = True) -> None:
         """Show the first question that waits, or nothing; it takes the focus if the editor is not in use."""
         waiting = self.waiting

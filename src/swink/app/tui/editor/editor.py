@@ -196,8 +196,9 @@ class Editor(PastingArea):
             case "tab" if self.is_pasted(event) and not (self._completer.is_open or self.suggestion):
                 self.put_character("\t", event.time)
             case "tab":
-                is_taken = self.take_choice() is not None
-                return is_taken or self._take_suggestion() or self.open_touched_paste()
+                # Where there is nothing to take it does nothing: the focus stays.
+                if self.take_choice() is None and not self._take_suggestion():
+                    self.open_touched_paste()
             case "escape":
                 return self._dismiss()
             case "question_mark" if self.text == "" and not self.is_pasted(event):
