@@ -20,6 +20,12 @@ from swink.app.tui.screens.picker import Picker
 from swink.app.tui.view import painters
 from swink.models import catalog
 
+
+@pytest.fixture(autouse=True)
+def no_failures() -> None:
+    """Errors are what these tests are about."""
+
+
 PLACES = ("compose", "mount", "key", "worker", "timer", "callback", "render")
 
 

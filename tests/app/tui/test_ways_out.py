@@ -61,6 +61,8 @@ def explode():
         app.call_later(raise_now)
     elif kind == "callback":
         app._loop.call_soon_threadsafe(raise_now)
+    elif kind == "failure":
+        app._loop.call_soon_threadsafe(app.fail, ValueError("planted"))
     elif kind == "editor":
         app.call_from_thread(edit, app)
 
@@ -110,6 +112,17 @@ def failing(kind: str) -> Callable[[Terminal, Place], None]:
     return lambda terminal, place: (place.here / f"explode-{kind}").touch()
 
 
+def enduring(kind: str) -> Callable[[Terminal, Place], None]:
+    """An unexpected error is told, and ends nothing."""
+
+    def go_on(terminal: Terminal, place: Place) -> None:
+        failing(kind)(terminal, place)
+        terminal.wait_for("an unexpected error: ValueError: planted", "Execute")
+        terminal.press("ctrl+q")
+
+    return go_on
+
+
 def stopped(terminal: Terminal, place: Place) -> None:
     terminal.process.send_signal(signal.SIGSTOP)
     terminal.process.send_signal(signal.SIGCONT)
@@ -133,9 +146,10 @@ def back(terminal: Terminal) -> None:
 STATES = {each.__name__: each for each in (at_rest, streaming, in_a_tool, asking)}
 WAYS: dict[str, tuple[Callable[[Terminal, Place], None], int]] = {
     "quit": (leave, 0),
-    "worker": (failing("worker"), 1),
-    "callback": (failing("callback"), 1),
-    "message": (failing("message"), 1),
+    "failure": (failing("failure"), 1),
+    "worker": (enduring("worker"), 0),
+    "callback": (enduring("callback"), 0),
+    "message": (enduring("message"), 0),
     "SIGINT": (signalled(signal.SIGINT), 130),
     "SIGTERM": (signalled(signal.SIGTERM), 143),
     "SIGHUP": (signalled(signal.SIGHUP), 129),
@@ -144,6 +158,7 @@ WAYS: dict[str, tuple[Callable[[Terminal, Place], None], int]] = {
     "editor": (editor_dies, 0),
 }
 EVERY_DAY = {
+    ("failure", "streaming"),
     ("worker", "at_rest"),
     ("callback", "streaming"),
     ("SIGINT", "in_a_tool"),

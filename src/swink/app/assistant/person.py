@@ -56,6 +56,7 @@ _YES, _ALWAYS, _NO = Once(), Always(), Refuse()
 _TYPED = {"y": _YES, "yes": _YES, "a": _ALWAYS, "always": _ALWAYS, "": _NO, "n": _NO, "no": _NO}
 ABSENT = "nobody is there to approve this call"
 NOT_UNDERSTOOD = "the user gave no answer that is understood"
+UNSHOWN = "the call could not be shown to the user, so nobody could approve it"
 """Who or what refused, where no answer came."""
 
 

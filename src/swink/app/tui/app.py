@@ -147,6 +147,13 @@ class SwinkApp(CommandApp):
         """Say it to the agent, or obey a command."""
         for panel in self.query(AskingPanel):
             panel.guard.mark_sent()
+        try:
+            self._take_submitted(event)
+        except Exception:
+            self.editor.put_back(event.text)
+            raise
+
+    def _take_submitted(self, event: Submitted) -> None:
         if event.kind == "command":
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:
@@ -291,9 +298,11 @@ class SwinkApp(CommandApp):
 
     def on_update_due(self) -> None:
         if not self.is_leaving:
-            self.updater.show_changes()
-            self.update_last_words()
-            self._throttle.flushed()
+            try:
+                self.updater.show_changes()
+                self.update_last_words()
+            finally:
+                self._throttle.flushed()
 
 
 def farewell(blocks: Sequence[Block], resume: str | None, *, is_saved: bool = True) -> list[str]:

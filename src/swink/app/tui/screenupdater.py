@@ -2,8 +2,8 @@
 
 import gc
 import os
-
-from textual.app import App
+from collections.abc import Callable
+from functools import partial
 
 from swink.app.assistant.permissions import Permissions
 from swink.app.tui.approval import AskingPanel
@@ -11,7 +11,7 @@ from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import Editor, QueueList
 from swink.app.tui.look import Look
 from swink.app.tui.status import Status, StatusBar
-from swink.app.tui.terminal import Attention
+from swink.app.tui.terminal import Attention, TerminalApp
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.models.catalog import with_limits
 from swink.tools.coding.background import Background
@@ -22,7 +22,7 @@ class ScreenUpdater:
 
     def __init__(
         self,
-        app: App[int],
+        app: TerminalApp,
         driver: ConversationDriver,
         permissions: Permissions,
         attention: Attention,
@@ -61,16 +61,14 @@ class ScreenUpdater:
         changes = transcript.since(self._version)
         self._version = changes.version
         self.view.set_planning(driver.is_planning)
-        self.todo.take_changes(changes)
+        self._show(lambda: self.todo.take_changes(changes))
         self.view.set_list_elsewhere(self.todo.is_shown)
-        self.view.take_changes(changes)
+        self._show(lambda: self.view.take_changes(changes))
         if is_other:
             gc.freeze()  # what is loaded stays; to search it for garbage takes longer the more it is
-        self.tools.take_running(self.view.running, self.view.is_seen)
-        self.queue.show_queued(driver.agent.steering, driver.agent.follow_ups)
-        self.editor.is_busy = driver.is_running
-        self.editor.has_queue = bool(driver.queued)
-        self.editor.show_mode("plan: nothing is changed" if driver.is_planning else "")
+        self._show(lambda: self.tools.take_running(self.view.running, self.view.is_seen))
+        self._show(lambda: self.queue.show_queued(driver.agent.steering, driver.agent.follow_ups))
+        self._show(self._show_in_editor)
         self.show_status()
         if driver.is_running:
             self._ticker.resume()
@@ -91,14 +89,30 @@ class ScreenUpdater:
 
     def show_status(self) -> None:
         """Bring the status bar, the title and the questions up to date."""
-        self.bar.show_status(self._status())
+        self._show(lambda: self.bar.show_status(self._status()))
+        self._show(self._show_in_title)
+        for panel in self.panels:
+            self._show(partial(panel.update_questions, editor_is_blank=self.editor.is_blank))
+
+    def _show(self, step: Callable[[], object]) -> None:
+        """Show one thing; if that fails the others are shown all the same, questions above all."""
+        try:
+            step()
+        except Exception as error:  # whatever a mistake in a widget raises
+            self._app.endure(error)
+
+    def _show_in_editor(self) -> None:
+        driver = self._driver
+        self.editor.is_busy = driver.is_running
+        self.editor.has_queue = bool(driver.queued)
+        self.editor.show_mode("plan: nothing is changed" if driver.is_planning else "")
+
+    def _show_in_title(self) -> None:
         self._attention.show_state(
             is_running=self._driver.is_running,
             waiting=len(self._permissions.waiting) + len(self._permissions.forms.waiting),
-            subject=f"swink · {os.path.basename(os.getcwd())}",
+            subject=f"swink · {_here()}",
         )
-        for panel in self.panels:
-            panel.update_questions(editor_is_blank=self.editor.is_blank)
 
     def _status(self) -> Status:
         driver = self._driver
@@ -118,3 +132,11 @@ class ScreenUpdater:
             background=0 if self._background is None else self._background.running,
             hint=self._hint,
         )
+
+
+def _here() -> str:
+    """The name of the folder; somebody may have removed it."""
+    try:
+        return os.path.basename(os.getcwd())
+    except OSError:
+        return ""

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from swink.app.tui.activity import Activity
 from swink.app.tui.look import LOOKS, Look
+from swink.app.tui.terminal.failures import EnduringPart
 from swink.app.tui.view.callpainter import SPINNER
 from swink.events.transcript import Totals
 from swink.messages.modelspec import format_dollars
@@ -121,7 +122,7 @@ def _short(count: int) -> str:
     return str(count)
 
 
-class StatusBar(Widget):
+class StatusBar(EnduringPart, Widget):
     """One line at the bottom of the screen."""
 
     DEFAULT_CSS = "StatusBar { height: 1; dock: bottom; }"

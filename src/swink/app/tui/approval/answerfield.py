@@ -6,8 +6,10 @@ from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
+from swink.app.tui.terminal.failures import EnduringPart
 
-class AnswerField(TextArea):
+
+class AnswerField(EnduringPart, TextArea):
     """What a person writes instead of pressing a letter."""
 
     DEFAULT_CSS = """

@@ -14,13 +14,14 @@ from swink.app.assistant.person import AnswerOption
 from swink.app.assistant.reviewing import Review
 from swink.app.tui.escaping import chops, visible
 from swink.app.tui.look import Look
+from swink.app.tui.terminal.failures import EnduringPart
 
 Lines = list[list[tuple[str, Style, str]]]
 """Rows of pieces: a text, its style, and the key that a click on it stands for."""
 _SIGNS = 40  # parts of a review whose state is shown
 
 
-class Answers(Widget, can_focus=False):
+class Answers(EnduringPart, Widget, can_focus=False):
     """The answers, one below the other, or side by side on a low screen."""
 
     DEFAULT_CSS = "Answers { height: auto; background: $surface; }"

@@ -16,7 +16,7 @@ from swink.app.assistant.rules import SEPARATOR, parse_rule
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.answerlist import Answers, Lines, answer_lines, review_lines, trouble_lines
 from swink.app.tui.approval.askingpanel import AskingPanel, KeyGuard
-from swink.app.tui.approval.callview import CallView, Row, rows_of
+from swink.app.tui.approval.callview import CallView, Row, plain_rows, rows_of
 from swink.app.tui.diffpainter import paint_diff, paint_hunk
 from swink.errors import MisuseError
 from swink.system.threads import in_thread
@@ -67,6 +67,10 @@ class ApprovalPanel(AskingPanel):
         self.stage, self._raw, self._trouble, self._review = "choose", False, "", None
         self._marked = "y" if self.question is None else person.default_key(self.question)
         self._scope = "project"
+
+    def decline(self) -> None:
+        if self.question is not None:
+            self.permissions.questions.answer(self.question, person.Refuse(by=person.UNSHOWN))
 
     def _answer(self, reply: person.Reply) -> None:
         if self.question is None:
@@ -229,6 +233,8 @@ class ApprovalPanel(AskingPanel):
         question, review = self.question, self._review
         if question is None:
             return ()
+        if self.is_plain:
+            return plain_rows(question, width - 1)
         if review is not None:
             return paint_hunk(review.diff.hunks[self._hunk], width - 1, self.look, path=review.diff.path)
         rows: list[Row] = list(rows_of(question, width - 1, raw=self._raw))

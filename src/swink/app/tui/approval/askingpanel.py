@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,6 +14,7 @@ from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.answerlist import Answers
 from swink.app.tui.approval.callview import CallView
 from swink.app.tui.look import LOOKS, Look
+from swink.app.tui.terminal.failures import EnduringPart
 
 GRACE = 0.3
 """Seconds after a question appears in which no key is an answer."""
@@ -61,7 +62,7 @@ class KeyGuard:
         return self._clock() - self._typed >= IDLE
 
 
-class AskingPanel(Vertical, can_focus=True):
+class AskingPanel(EnduringPart, Vertical, can_focus=True):
     """Shows the first question that waits; keys answer it once the user could have seen it."""
 
     DEFAULT_CSS = """
@@ -81,6 +82,7 @@ class AskingPanel(Vertical, can_focus=True):
         super().__init__()
         self.guard = guard
         self.asked: Any = None  # the question that is shown, or None
+        self.is_plain = False  # whether the question is shown in the simplest form: another one failed
         self.is_laid_out = True  # whether the whole question is shown, and no word that it will be
         self._look: Look = LOOKS["dark"]
         self._width = 0
@@ -102,6 +104,10 @@ class AskingPanel(Vertical, can_focus=True):
 
     def take_key(self, key: str) -> bool:
         """Act on a key that counts; False if it means nothing here."""
+        raise NotImplementedError
+
+    def decline(self) -> None:
+        """What is asked cannot be shown: say so to whoever asked, who waits."""
         raise NotImplementedError
 
     def lay_out(self, *, keep: bool = False) -> None:
@@ -162,11 +168,26 @@ class AskingPanel(Vertical, can_focus=True):
         view.scroll_to(y=view.scroll_offset.y + pages * max(1, view.size.height - 1), animate=False)
         return True
 
+    def give_up(self) -> None:
+        """Something failed: nobody has answered. Ask again in plain form, and if that fails too, decline."""
+        if self.asked is None:
+            return
+        if not self.is_plain and self.asked in self.waiting:
+            try:
+                self.open(self.asked, is_plain=True)
+                return
+            except Exception:  # what failed is told already
+                pass
+        self.decline()
+        self.asked = None
+        self.display = False
+        cast("Any", self).app.call_later(self.post_message, self.Leave())  # after a focus that is on its way
+
     # For the panels
 
-    def open(self, question: object) -> None:
+    def open(self, question: object, *, is_plain: bool = False) -> None:
         """Show a question; keys count from when it is painted."""
-        self.asked = question
+        self.asked, self.is_plain = question, is_plain
         self.begin_question()
         self.query_one(AnswerField).close()
         self.display = True

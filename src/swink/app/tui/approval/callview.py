@@ -19,6 +19,7 @@ from swink.app.assistant.previews import CONTENT
 from swink.app.assistant.rules import BASH
 from swink.app.tui.escaping import chops, visible, wrap
 from swink.app.tui.look import LOOKS, Look
+from swink.app.tui.terminal.failures import EnduringPart
 
 Kind = Literal["name", "text", "bar", "notice", "warning"]
 _STYLES = {"name": "dim", "text": "text", "bar": "border", "notice": "strong", "warning": "warning"}
@@ -53,6 +54,13 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
         yield from text_rows(f"the path leads to {question.leads_to}", width, "warning")
     if not request.arguments:
         yield from text_rows("without arguments", width, "notice")
+
+
+def plain_rows(question: Question, width: int) -> list[Row]:
+    """The call as the program has it: what is left where the better form failed."""
+    lines = [f"{name} = {value!r}" for name, value in question.request.shown.items()]
+    texts = [visible(line) for line in (question.notice, *lines, question.leads_to) if line]
+    return [((text[start:end], "text"),) for text in texts for start, end in chops(text, max(2, width))]
 
 
 def paint(row: Row, width: int, look: Look) -> Strip:
@@ -96,7 +104,7 @@ def _barred(lines: Sequence[str], width: int, first: str = "│ ") -> Iterator[R
         bar = "│ "
 
 
-class CallView(ScrollView, can_focus=False):
+class CallView(EnduringPart, ScrollView, can_focus=False):
     """Rows, as many of them at a time as there is room for."""
 
     DEFAULT_CSS = "CallView { height: auto; scrollbar-size-vertical: 1; background: $surface; }"

@@ -39,8 +39,8 @@ class FormPanel(AskingPanel):
     def begin_question(self) -> None:
         self._filling = Filling(() if self.form is None else self.form.items)
 
-    def open(self, question: object) -> None:
-        super().open(question)
+    def open(self, question: object, *, is_plain: bool = False) -> None:
+        super().open(question, is_plain=is_plain)
         self._begin_item()
 
     def _begin_item(self) -> None:
@@ -51,6 +51,10 @@ class FormPanel(AskingPanel):
             if self.has_focus_within:  # nothing takes the focus from who is writing
                 field.focus()
         self.lay_out()
+
+    def decline(self) -> None:
+        if self.form is not None:
+            self.forms.answer(self.form, None)
 
     def take_key(self, key: str) -> bool:
         filling = self._filling

@@ -12,11 +12,9 @@ from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.tui.commands import COMMANDS, find_command, listed
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import CommandWord
-from swink.app.tui.terminal import TerminalApp
+from swink.app.tui.terminal import TerminalApp, describe_failure
 from swink.errors import AgentError
-from swink.messages.redact import redact_text
 from swink.system.aio import resolve
-from swink.system.oneline import strip_controls
 
 
 class CommandApp(TerminalApp):
@@ -65,11 +63,8 @@ class CommandApp(TerminalApp):
         except (AgentError, OSError) as error:
             self.driver.say(str(error), "error")
         except Exception as error:  # a mistake in a command costs that command, not the conversation
-            self.driver.say(f"{name} failed unexpectedly: {_said(error)}", "error")
+            self.driver.say(f"{name} failed unexpectedly: {describe_failure(error)}", "error")
 
-    def take_screen_failure(self, error: Exception) -> None:
-        self.driver.say(f"the screen was closed by an unexpected error: {_said(error)}", "error")
-
-
-def _said(error: Exception) -> str:
-    return strip_controls(redact_text(f"{type(error).__name__}: {error}"))
+    def take_failure(self, error: Exception, *, closed_screen: bool) -> None:
+        before = "the screen was closed by an unexpected error" if closed_screen else "an unexpected error"
+        self.driver.say(f"{before}: {describe_failure(error)}", "error")

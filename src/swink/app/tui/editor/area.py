@@ -9,13 +9,14 @@ from rich.text import Text as RichText
 from textual.widgets import TextArea
 
 from swink.app.tui.editor.typed import LONGEST_OPEN, Typed, folds, image_name, join, paste_name, placeholders
+from swink.app.tui.terminal.failures import EnduringPart
 
 if TYPE_CHECKING:
     from textual.document._document import EditResult, Location, Selection
     from textual.document._edit import Edit
 
 
-class FoldedArea(TextArea):
+class FoldedArea(EnduringPart, TextArea):
     """Text with placeholders; what a key cuts can be inserted again."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"area--folded"}

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from swink.app.tui.editor.fuzzy import positions
 from swink.app.tui.editor.offers import Completion
 from swink.app.tui.editor.typed import make_harmless
+from swink.app.tui.terminal.failures import EnduringPart
 
 ROWS = 8
 WIDEST = 32
@@ -25,7 +26,7 @@ class ChoiceClicked(Message):
     """A choice was clicked, which is the marked one now."""
 
 
-class Choices(Widget):
+class Choices(EnduringPart, Widget):
     """The completions that fit best; keys reach it through the editor, which keeps the focus."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"choices--{of}" for of in ("label", "help", "found", "marked")}

@@ -312,13 +312,20 @@ class Editor(PastingArea):
             self.placeholder = "words of it" if kind == "search" else PLACEHOLDER
 
     def _complete(self) -> None:
+        try:
+            self._offer()
+        except Exception as error:  # whatever offers something: what is typed is typed all the same
+            self._completer.close()
+            cast("Any", self).app._handle_exception(error)
+        self._suggest()
+
+    def _offer(self) -> None:
         if self.is_searching:
             self._completer.show_offer(self._recall.search(self.text))
         elif self._recall.is_untouched:
             self._completer.close()
         elif mention := self._completer.look(is_first_line=self.document.line_count == 1):
             self.run_worker(partial(self._find, *mention), group="mentions", exclusive=True)
-        self._suggest()
 
     async def _find(self, start: int, query: str) -> None:
         await self._completer.find(start, query)

@@ -18,12 +18,13 @@ from swink.app.tui.editor.choices import ChoiceClicked, Choices
 from swink.app.tui.editor.completer import Commands
 from swink.app.tui.editor.editor import Editor
 from swink.app.tui.editor.typed import make_harmless, more_lines
+from swink.app.tui.terminal.failures import EnduringPart
 from swink.messages import Message
 
 ROWS = 4
 
 
-class QueueList(Widget):
+class QueueList(EnduringPart, Widget):
     """One line for each queued message, the oldest first."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"queue--mark", "queue--text", "queue--hint"}
@@ -89,7 +90,7 @@ def shown_text(message: Message) -> str:
     return lines[0] + (f" … {more_lines(len(lines) - 1)}" if len(lines) > 1 else "")
 
 
-class EditorPane(Vertical):
+class EditorPane(EnduringPart, Vertical):
     """An editor with its lists above it."""
 
     DEFAULT_CSS = "EditorPane { height: auto; }"

@@ -54,7 +54,7 @@ class Driver(LinuxDriver):
         guard = app.guard
         assert guard is not None, "only run_app gives an app the terminal"
         self._guard = guard
-        self._fail = app.fail
+        self._fail, self._endure = app.fail, app.endure
         self._tty = guard.tty
         self.fileno = guard.tty.fd
         self.input_tty = True
@@ -189,10 +189,15 @@ class Driver(LinuxDriver):
     # Input
 
     def _run_input_thread(self) -> None:
-        try:
-            self.run_input_thread()
-        except Exception as error:  # Textual's parser, and whatever was typed
-            self._loop.call_soon_threadsafe(self._fail, error)
+        while True:
+            try:
+                self.run_input_thread()
+            except OSError as error:  # the terminal cannot be read
+                self._loop.call_soon_threadsafe(self._fail, error)
+            except Exception as error:  # Textual's parser, and whatever was typed: the next key is read anew
+                self._loop.call_soon_threadsafe(self._endure, error)
+                continue
+            return
 
     def run_input_thread(self) -> None:
         """Read keys until there are no more, or nobody wants them."""

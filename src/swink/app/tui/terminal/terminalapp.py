@@ -10,10 +10,12 @@ from typing import Any, cast
 from textual._context import active_message_pump
 from textual.app import App
 from textual.dom import DOMNode
+from textual.message import Message
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
 from swink.app.tui.terminal.driver import Driver
+from swink.app.tui.terminal.failures import EnduringPart, EnduringScreen, FailureLog, failed_nodes
 from swink.app.tui.terminal.guard import TerminalGuard
 from swink.app.tui.terminal.sequences import copy_sequences
 from swink.app.tui.terminal.streams import Streams
@@ -36,6 +38,10 @@ class TerminalApp(App[int]):
     _leaving: asyncio.Task[None] | None = None
     _last_words: str | None = None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._failures = FailureLog()
+
     # What an app says itself
 
     async def wind_up(self) -> None:
@@ -49,8 +55,8 @@ class TerminalApp(App[int]):
         """What goes on where this ends."""
         return None
 
-    def take_screen_failure(self, error: Exception) -> None:
-        """An unexpected error closed a screen; all else goes on."""
+    def take_failure(self, error: Exception, *, closed_screen: bool) -> None:
+        """Tell of an unexpected error, which may have closed a screen; all else goes on."""
 
     def take_stray(self, lines: list[str]) -> None:
         """Lines that a tool or a library wrote to where the terminal was."""
@@ -94,28 +100,53 @@ class TerminalApp(App[int]):
 
     def fail(self, error: Exception) -> None:
         """End the app because of an unexpected error."""
+        self.failure = self.failure or error
+        super()._handle_exception(error)
+
+    def endure(self, error: Exception) -> None:
+        """Tell of an unexpected error and go on; it ends the app only while that begins or ends."""
         self._handle_exception(error)
+
+    def get_default_screen(self) -> Screen[Any]:
+        return EnduringScreen(id="_default")
+
+    async def _dispatch_message(self, message: Message) -> None:
+        try:
+            await super()._dispatch_message(message)
+        except Exception as error:  # whatever a key, a command or a change on the screen comes to
+            if not self._can_endure:
+                raise
+            self._handle_exception(error)
+
+    @property
+    def _can_endure(self) -> bool:
+        """Whether there is a screen to tell of an error, and somebody who goes on."""
+        return self._dom_ready and self._running and not self._exit and not self.is_leaving
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual shows a page with the values of variables, which may be secret.
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
-        if (screen := self._failed_screen()) is not None:
+        nodes = [each for node in self._failed(error) for each in node.ancestors_with_self]
+        screen = next((screen for screen in self.screen_stack[1:] if screen in nodes), None)
+        if screen is None and not self._can_endure:
+            self.fail(error)
+            return
+        if screen is not None:
             while screen in self.screen_stack:
                 self.screen.dismiss(None)
-            self.take_screen_failure(error)
-            return
-        self.failure = self.failure or error
-        super()._handle_exception(error)
+        for part in dict.fromkeys(node for node in nodes if isinstance(node, EnduringPart)):
+            part.give_up()
+        if self._failures.is_news(error):
+            self.take_failure(error, closed_screen=screen is not None)
 
-    def _failed_screen(self) -> Screen[Any] | None:
-        """The screen above the first one in whose code or worker an error is being handled, if any."""
+    def _failed(self, error: Exception) -> list[DOMNode]:
+        """The screens and widgets in whose code or worker an error was raised."""
         node: object = active_message_pump.get(None)
         worker = import_module("textual.worker").active_worker.get(None)
         if node is self and worker is not None:
             node = worker.node  # workers run in the app's context
-        parents = node.ancestors_with_self if isinstance(node, DOMNode) else ()
-        return next((screen for screen in self.screen_stack[1:] if screen in parents), None)
+        return [*failed_nodes(error), *([node] if isinstance(node, DOMNode) else [])]
 
     def _fatal_error(self) -> None:
         self._close_messages_no_wait()
@@ -143,7 +174,7 @@ class TerminalApp(App[int]):
         error = context.get("exception")
         # Callbacks of the event loop are ours; connections that break are reported by those who use them.
         if "handle" in context and isinstance(error, Exception):
-            self.fail(error)
+            self._handle_exception(error)
 
     # What it asks the terminal for
 

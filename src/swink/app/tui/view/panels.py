@@ -11,6 +11,7 @@ from textual.widget import Widget
 from swink.app.assistant.forms import ASK_USER
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import LOOKS, Look
+from swink.app.tui.terminal.failures import EnduringPart
 from swink.app.tui.view.callpainter import FRAME, Moment, last_line, one_line, seconds_of
 from swink.app.tui.view.painted import Words
 from swink.events.transcript import Changes, ToolBlock
@@ -21,7 +22,7 @@ _PATIENCE = 0.7
 """Seconds that a call runs before it is worth a line: most end sooner, and a panel that flashes is worse."""
 
 
-class LinesPanel(Widget):
+class LinesPanel(EnduringPart, Widget):
     """Lines of words; it is as high as it has lines, and with none it is not there."""
 
     DEFAULT_CSS = "LinesPanel { height: auto; display: none; padding: 0 0 0 0; background: $surface; }"

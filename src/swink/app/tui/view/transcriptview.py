@@ -17,6 +17,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from swink.app.tui.look import LOOKS, Look
+from swink.app.tui.terminal.failures import EnduringPart
 from swink.app.tui.view.callpainter import FRAME
 from swink.app.tui.view.copying import copied
 from swink.app.tui.view.folds import Fold, Folds
@@ -30,7 +31,7 @@ _LINES = 1 << 32
 """More lines than a block has: with it the place of a block and a line of it are one growing number."""
 
 
-class TranscriptView(ScrollView, can_focus=True):
+class TranscriptView(EnduringPart, ScrollView, can_focus=True):
     """Shows the changes it is given; only the user's scrolling decides whether it follows the end."""
 
     DEFAULT_CSS = """
