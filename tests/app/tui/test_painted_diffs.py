@@ -23,8 +23,7 @@ def test_one_column_has_numbers_marks_and_folds_what_did_not_change():
     shown = lines(paint_diff(diff("a/b.txt", OLD, NEW), 60, DARK))
     assert shown == [
         "a/b.txt  +2 −2",
-        "⋯ 1 unchanged line",
-        *[f" {n}  {n}   line {n}" for n in (2, 3, 4)],
+        *[f" {n}  {n}   line {n}" for n in (1, 2, 3, 4)],
         " 5    - line 5",
         "    5 + line five",
         *[f" {n}  {n}   line {n}" for n in (6, 7, 8)],
@@ -38,6 +37,17 @@ def test_one_column_has_numbers_marks_and_folds_what_did_not_change():
     ]
     narrow = lines(paint_diff(diff("a/b.txt", OLD, NEW), 59, DARK))
     assert narrow[5:7] == [" 5 - line 5", " 5 + line five"]
+
+
+@pytest.mark.parametrize("hidden", range(6))
+def test_unchanged_lines_are_folded_from_three_on(hidden: int):
+    before = "".join(f"line {number}\n" for number in range(1, 31))
+    first, second = hidden + 4, 2 * hidden + 4 + 7  # so many more than the three around each change
+    after = before.replace(f"line {first}\n", "one\n").replace(f"line {second}\n", "two\n")
+    made = diff("f", before, after)
+    folded = [line for line in lines(paint_diff(made, 60, DARK)) if line.startswith("⋯")]
+    assert folded == ([f"⋯ {hidden} unchanged lines"] * 2 if hidden >= 3 else [])
+    assert len(made.hunks) == (2 if hidden else 1)  # what is reviewed is as small as ever
 
 
 def test_side_by_side_from_160_columns_on():

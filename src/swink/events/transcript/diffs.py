@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Literal
 
 from msgspec import Struct
@@ -13,6 +13,8 @@ from swink.events.transcript.linepairs import pair_lines
 
 CONTEXT = 3
 """Unchanged lines around a change."""
+FOLDED = 3
+"""Unchanged lines from which on they are left out: to say that one or two are takes as much room."""
 MOST_LINES = 4_000
 """Changed lines, on either side, up to which the lines that stayed are looked for among them."""
 _WORD = re.compile(r"\w+|\s+|.", re.S)
@@ -89,7 +91,7 @@ class Diff(Struct, frozen=True):
         new = "/dev/null" if self.kind == "deleted" else f"b/{self.path}"
         marks = {"same": " ", "removed": "-", "added": "+"}
         lines = [f"--- {old}", f"+++ {new}"]
-        for hunk in self.hunks:
+        for hunk in map(_usual, self.hunks):
             lines += [hunk.header, *[marks[line.kind] + line.text for line in hunk.lines]]
         return "\n".join(lines) + "\n"
 
@@ -141,8 +143,10 @@ def _lines(text: str | None) -> list[str]:
 
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[Hunk]:
-    for group in _groups(_changes(old, new)):
+    groups = [*_groups(_changes(old, new))]
+    for group, following in zip_longest(groups, groups[1:]):
         at = max(0, group[0][0] - CONTEXT)
+        at = 0 if at < FOLDED else at
         lines: list[Line] = []
         shift = 0
         for old_start, old_end, new_start, new_end in group:
@@ -152,6 +156,8 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[Hunk]:
             lines += [Line("added", new[line], None, line + 1) for line in range(new_start, new_end)]
             at, shift = old_end, new_end - old_end
         last = min(len(old), at + CONTEXT)
+        if following is not None and (start := following[0][0] - CONTEXT) - last < FOLDED:
+            last = start
         lines += [Line("same", old[line], line + 1, line + shift + 1) for line in range(at, last)]
         yield Hunk(tuple(lines))
 
@@ -191,6 +197,12 @@ def _groups(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
         group.append(change)
     if group:
         yield group
+
+
+def _usual(hunk: Hunk) -> Hunk:
+    """The hunk with no more lines around its changes than is usual."""
+    changed = [place for place, line in enumerate(hunk.lines) if line.kind != "same"]
+    return Hunk(hunk.lines[max(0, changed[0] - CONTEXT) : changed[-1] + CONTEXT + 1])
 
 
 def _range(numbers: Sequence[int | None]) -> str:
