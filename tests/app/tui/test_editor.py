@@ -280,6 +280,27 @@ async def test_keys_that_come_at_once_are_a_paste(tmp_path: Path):
         assert it.sent[1] == ("/mod", "send")
 
 
+async def test_commands_are_offered_by_use_which_the_next_start_remembers(tmp_path: Path):
+    state = tmp_path / "state"
+    async with scene(tmp_path, state) as it:
+        await it.type("/")
+        await it.until(lambda: it.labels == ["/fork NUMBER", "/help", "/mcp", "/model [NAME]"])
+        await it.type("ctrl+u")
+        for number, line in enumerate(("/mcp", "/model local:one", "hello", "/model local:two", "/help"), 1):
+            it.editor.insert(line)
+            await it.type("escape", "enter")
+            await it.until(lambda number=number: len(it.sent) == number)
+        await it.type("/")
+        await it.until(lambda: it.labels == ["/model [NAME]", "/help", "/mcp", "/fork NUMBER"])
+        await it.type("ctrl+u", "/m")
+        await it.until(lambda: it.labels == ["/model [NAME]", "/mcp"])
+        await it.type("ctrl+u")
+    async with scene(tmp_path, state) as it:
+        await it.until(lambda: it.editor._recall.history.all)
+        await it.type("/")
+        await it.until(lambda: it.labels == ["/model [NAME]", "/help", "/mcp", "/fork NUMBER"])
+
+
 async def test_commands_and_mentions_are_completed(tmp_path: Path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "app.py").write_text("print(1)\n")
@@ -293,9 +314,9 @@ async def test_commands_and_mentions_are_completed(tmp_path: Path):
         await it.type("d")
         assert it.labels == []  # dismissed until something else is typed
         await it.type("ctrl+u", "/m", "down", "tab")
-        assert it.editor.text == "/mcp"
+        assert it.editor.text == "/model "
         await it.type("ctrl+u", "/m")
-        await it.pilot.click(it.app.pane.choices, offset=(4, 1))
+        await it.pilot.click(it.app.pane.choices, offset=(4, 0))
         await it.until(lambda: it.editor.text == "/mcp" and it.editor.has_focus)
         await it.type("ctrl+u", "/model ")
         await it.until(lambda: it.labels == ["local:one", "local:two"])

@@ -25,6 +25,7 @@ from swink.app.tui.editor.mentions import (
     readings,
     spell,
 )
+from swink.app.tui.editor.offers import CommandWord, by_use, complete_command
 from swink.app.tui.editor.prompthistory import PromptHistory, Said, Walk, append, read_history
 from swink.app.tui.editor.typed import MOST_LINES, PLACEHOLDER, Typed, folds, join, make_harmless, paste_name
 from swink.errors import InvalidInput
@@ -93,6 +94,30 @@ def test_a_burst_loses_nothing_and_sends_only_a_single_line(keys: str, gap: floa
 
 
 # Pastes
+
+
+def test_commands_come_by_how_often_then_how_late_then_by_the_alphabet():
+    words = [
+        CommandWord(name, other_names=others)
+        for name, others in (
+            ("/usage", ("/cost",)),
+            ("#key", ()),
+            ("/new", ()),
+            ("/help", ()),
+            ("/keys", ()),
+            ("/model", ()),
+        )
+    ]
+    history = PromptHistory(None)
+    for line in ("/help", "/usage", "/model a", "hello /new", "/usr/bin/x", "/cost", "#key sk-secret"):
+        history.add(Typed(line))
+    ordered = [word.name for word in by_use(words, history.command_uses())]
+    assert ordered == ["/usage", "/model", "/help", "#key", "/keys", "/new"]
+    assert all("sk-secret" not in name for name in history.command_uses())
+    # What is typed already is never hidden behind what is used more.
+    offer = complete_command("/key", [CommandWord("/keys"), CommandWord("/key")])
+    assert offer is not None
+    assert [item.label for item in offer.items] == ["/key", "/keys"]
 
 
 def test_a_long_paste_folds_to_a_placeholder_that_says_its_length():

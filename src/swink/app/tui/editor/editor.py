@@ -22,7 +22,7 @@ from swink.app.tui.editor.choices import Choices
 from swink.app.tui.editor.completer import Commands, Completer
 from swink.app.tui.editor.drafts import Drafts
 from swink.app.tui.editor.mentions import PathIndex
-from swink.app.tui.editor.offers import Completion
+from swink.app.tui.editor.offers import Completion, by_use
 from swink.app.tui.editor.pasting import PastingArea
 from swink.app.tui.editor.prompthistory import PromptHistory, PromptRecall
 from swink.app.tui.editor.submitted import How, Submitted, TakeBack, is_command, kind_of
@@ -90,7 +90,10 @@ class Editor(PastingArea):
         self._directory = directory or Path.cwd()
         self._recall = PromptRecall(PromptHistory(state and state / "history.jsonl", str(self._directory)))
         self._drafts = Drafts(state / "drafts", str(self._directory)) if state else None
-        self._completer = Completer(choices, commands, PathIndex(self._directory), self._line_to_cursor)
+        uses = self._recall.history.command_uses
+        self._completer = Completer(
+            choices, lambda: by_use(commands(), uses()), PathIndex(self._directory), self._line_to_cursor
+        )
         self._sent: dict[str, Typed] = {}
         self._mode = ""
         self._draft_waits = False

@@ -1,6 +1,7 @@
 """Completion: what may be meant by what stands before the cursor."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -39,6 +40,23 @@ class CommandWord(Struct, frozen=True):
     other_names: tuple[str, ...] = ()
 
 
+class Uses(NamedTuple):
+    """How often a command was given, and which of all prompts was the last with it."""
+
+    times: int = 0
+    last: int = -1
+
+
+def by_use(commands: Iterable[CommandWord], uses: Mapping[str, Uses]) -> list[CommandWord]:
+    """The commands that are given most often first, then those given last, then by the alphabet."""
+
+    def rank(word: CommandWord) -> tuple[int, int, str]:
+        found = [uses.get(name, Uses()) for name in (word.name, *word.other_names)]
+        return -sum(each.times for each in found), -max(each.last for each in found), word.name.lstrip("/#")
+
+    return sorted(commands, key=rank)
+
+
 def complete_command(line: str, commands: Iterable[CommandWord]) -> Offer | None:
     """What a line that begins a command may become; None if it is no command."""
     name, space, rest = line.partition(" ")
@@ -47,6 +65,7 @@ def complete_command(line: str, commands: Iterable[CommandWord]) -> Offer | None
     known = list(commands)
     if not space:
         found = [word for word in known if word.name.startswith(name)]
+        found.sort(key=lambda word: word.name != name)  # what stands there already comes first
         found = found or [word for word in known if any(other.startswith(name) for other in word.other_names)]
         found = found or best(name, known, lambda word: word.name, MOST)
         return Offer(0, name, tuple(_command_completion(word) for word in found))

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from swink.app.tui.editor.fuzzy import all_words
-from swink.app.tui.editor.offers import Completion, Offer
+from swink.app.tui.editor.offers import Completion, Offer, Uses
+from swink.app.tui.editor.submitted import is_command
 from swink.app.tui.editor.typed import Typed, more_lines
 from swink.messages.redact import redact_text
 from swink.system.filelock import is_at, locked
@@ -59,6 +60,15 @@ class PromptHistory:
         del self.all[:-MOST]
         if self._path is not None and is_short:
             self._writer.start(partial(_append_quietly, self._path, said))
+
+    def command_uses(self) -> dict[str, Uses]:
+        """The commands that were given anywhere, without what followed them."""
+        found: dict[str, Uses] = {}
+        for place, said in enumerate(self.all):
+            if is_command(text := said.typed.text):
+                name = text.split(maxsplit=1)[0]
+                found[name] = Uses(found.get(name, Uses()).times + 1, place)
+        return found
 
     def here(self) -> list[Typed]:
         """What was said in this directory, each prompt once, oldest first."""
