@@ -122,7 +122,7 @@ def test_long_lines_wrap_and_nothing_in_them_acts_on_the_terminal():
 def test_what_is_too_long_for_a_screen_is_counted():
     strips = paint_diff(diff("n.py", None, "x\n" * 6_000 + "y" * 9_000 + "\n"), 80, DARK)
     assert lines(strips)[0] == "n.py  new file  +6,001"
-    assert lines(strips)[-1] == "⋯ 1,001 more lines are not shown"
+    assert lines(strips)[-1] == "⋯ 1,001 more lines not shown"
     (hunk,) = diff("n", "", "y" * 9_000).hunks
     assert "⋯ 5,000 more characters" in lines(paint_hunk(hunk, 80, DARK))[-2]
 

@@ -159,10 +159,10 @@ def test_what_was_refused_and_why_stays_in_the_block():
 
 def test_thoughts_are_a_line_or_all_and_of_redacted_ones_it_is_said():
     block = ThinkingBlock("1", "First.\nThen.")
-    assert lines(block) == ["∴ thought  First. (+1 lines)"]
+    assert lines(block) == ["∴ thought  First. (+1 line)"]
     assert lines(block, thinking="shown") == ["∴ First.", "┊ Then."]
     assert lines(block, BlockState("all")) == ["∴ First.", "┊ Then."]
-    assert lines(ThinkingBlock("1", "First.\nThen.", is_complete=False)) == ["∴ thinking  Then. (+1 lines)"]
+    assert lines(ThinkingBlock("1", "First.\nThen.", is_complete=False)) == ["∴ thinking  Then. (+1 line)"]
     assert "keeps to itself" in lines(ThinkingBlock("1", "", redacted=True))[0]
 
 

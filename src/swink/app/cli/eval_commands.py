@@ -120,7 +120,7 @@ def verify_command(arguments: argparse.Namespace) -> int:
     for problem in found.problems[:_MOST_PROBLEMS]:
         say(problem, "error")
     if len(found.problems) > _MOST_PROBLEMS:
-        say(f"and {len(found.problems) - _MOST_PROBLEMS:,} problems more", "error")
+        say(f"and {counted(len(found.problems) - _MOST_PROBLEMS, 'more problem')}", "error")
     if found.records and sum("another key" in problem for problem in found.problems) >= found.records:
         say(f"no line fits: {KEY} must be what it was when the run was made, or unset if it was unset then")
     for note in found.notes:
@@ -148,7 +148,7 @@ def export_command(arguments: argparse.Namespace) -> int:
     if path.is_dir():
         path /= f"training.{arguments.format}.jsonl"
     made = export_training(directory, path, arguments.format)
-    say(f"{made.written} conversations written to {path}")
+    say(f"{counted(made.written, 'conversation')} written to {path}")
     for left in made.skipped:
         say(f"left out: {left.case_id}, attempt {left.repeat + 1}: {left.why}")
     return 0

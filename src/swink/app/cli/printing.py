@@ -13,6 +13,7 @@ from swink.app.cli.explain import strip_advice
 from swink.app.cli.terminal import add_style, say, say_in_passing
 from swink.events import AgentEvent, CustomEvent, MessageEnd, MessageUpdate
 from swink.events.transcript import Block, Compacted, Discarded, NoticeBlock, Retrying, ToolBlock, Transcript
+from swink.events.transcript.blockkinds import counted
 from swink.messages import AssistantMessage, text_of
 from swink.messages.jsondata import encode
 from swink.stream import TextDelta, ThinkingDelta
@@ -92,7 +93,8 @@ class TextPrinter:
                 self._warn(replace(notice, error=strip_advice(notice.error)))
             case NoticeBlock(notice=Compacted(dropped)) if block.is_passing:
                 why = "the conversation is longer than the model's window"
-                say(f"{why}: {dropped} older messages are left out", "dim")
+                are = "is" if dropped == 1 else "are"
+                say(f"{why}: {counted(dropped, 'older message')} {are} left out", "dim")
             case _:
                 pass
 

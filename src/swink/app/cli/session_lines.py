@@ -11,6 +11,7 @@ from swink.app.assistant.sessionfacts import format_age, format_cost, short_ids,
 from swink.app.assistant.titles import title_line
 from swink.app.assistant.toolcalls import format_call
 from swink.app.cli.terminal import add_style, table
+from swink.events.transcript.blockkinds import counted
 from swink.memory.meta import SessionMeta
 from swink.messages import AssistantMessage, Message, Text, ToolResultMessage, UserMessage
 from swink.messages.redact import redact_text
@@ -49,7 +50,7 @@ def last_lines(messages: Iterable[Message]) -> Iterator[str]:
     prompts = [index for index, message in enumerate(found) if isinstance(message, UserMessage)]
     start = prompts[-_EXCHANGES:][0] if prompts else 0
     if start:
-        yield add_style(f"… {start} earlier messages", "dim", sys.stdout)
+        yield add_style(f"… {counted(start, 'earlier message')}", "dim", sys.stdout)
     for message in found[start:]:
         yield from _message_lines(message, _LINES)
 
@@ -105,4 +106,4 @@ def _cut(text: str, most: int | None) -> list[str]:
     lines = strip_controls(redact_text(text.rstrip())).split("\n")
     if most is None or len(lines) <= most:
         return lines
-    return [*lines[:most], add_style(f"… {len(lines) - most} more lines", "dim", sys.stdout)]
+    return [*lines[:most], add_style(f"… {counted(len(lines) - most, 'more line')}", "dim", sys.stdout)]

@@ -36,6 +36,7 @@ from swink.app.tui.terminal import Attention
 from swink.app.tui.throttle import Throttle
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.events.transcript import Block, ReplyBlock
+from swink.events.transcript.blockkinds import counted
 from swink.messages.modelspec import THINKING_LEVELS
 from swink.messages.redact import redact_text
 from swink.system.oneline import strip_controls
@@ -283,7 +284,7 @@ class SwinkApp(CommandApp):
         return f"swink --resume {id}" if id else None
 
     def take_stray(self, lines: list[str]) -> None:
-        more = f" (and {len(lines) - 1} more lines: /debug)" if len(lines) > 1 else ""
+        more = f" (and {counted(len(lines) - 1, 'more line')}: /debug)" if len(lines) > 1 else ""
         self.say(f"{strip_controls(redact_text(lines[0]))}{more}")
 
     def mouse_released(self, is_released: bool) -> None:

@@ -101,7 +101,7 @@ def _shorten(line: Line) -> Line:
     more = len(line.text) - _LONGEST
     if more <= 0:
         return line
-    return replace(line, text=f"{line.text[:_LONGEST]} ⋯ {more:,} more characters are not shown")
+    return replace(line, text=f"{line.text[:_LONGEST]} ⋯ {counted(more, 'more character')} not shown")
 
 
 def _frame(hunks: Sequence[Hunk], width: int, look: Look, path: str, *, side_by_side: bool) -> _Frame:
@@ -114,7 +114,7 @@ def _frame(hunks: Sequence[Hunk], width: int, look: Look, path: str, *, side_by_
 
 
 def _left_out(lines: int, width: int, look: Look) -> list[Strip]:
-    said = wrap(f"⋯ {lines:,} more lines are not shown", width) if lines else []
+    said = wrap(f"⋯ {counted(lines, 'more line')} not shown", width) if lines else []
     return [strip((line, look.warning)) for line in said]
 
 

@@ -142,7 +142,7 @@ def _select_lines(
     if not kept and total == 0:
         return "[the file is empty]", [0, 0]
     if not kept:
-        raise ToolError(f"the file has {total} lines, so there is no line {offset}")
+        raise ToolError(f"the file has {total} line{'' if total == 1 else 's'}, so there is no line {offset}")
     last = offset + len(kept) - 1
     text = make_printable("\n".join(kept))
     if not text.strip():

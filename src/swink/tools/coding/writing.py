@@ -84,7 +84,7 @@ def _write(spot: Spot, content: str, ctx: ToolContext, expected_hash: str | None
     new = _encode(content, encoding, spot)
     _replace(spot, new, before, ctx)
     done = "created" if old is None else "replaced"
-    return _build_result(spot, old, new, f"{done} {spot.path} ({len(new):,} bytes)")
+    return _build_result(spot, old, new, f"{done} {spot.path} ({_size(new)})")
 
 
 def _edit(spot: Spot, edits: list[Edit], ctx: ToolContext, expected_hash: str | None) -> ToolResult:
@@ -113,7 +113,7 @@ def _delete(spot: Spot, ctx: ToolContext, expected_hash: str | None) -> ToolResu
         raise ToolError(f"{spot.path} does not exist")
     _expect(spot, old, expected_hash)
     _remove(spot, before, ctx)
-    return _build_result(spot, old, None, f"deleted {spot.path} ({len(old):,} bytes)")
+    return _build_result(spot, old, None, f"deleted {spot.path} ({_size(old)})")
 
 
 def _remove(spot: Spot, before: os.stat_result, ctx: ToolContext) -> None:
@@ -248,6 +248,10 @@ def _build_result(spot: Spot, old: bytes | None, new: bytes | None, text: str) -
     }
     was = f"hash was {hash_content(old)}" if new is None and old is not None else f"hash {details['hash']}"
     return ToolResult((Text(f"{text} [{was}]"),), details)
+
+
+def _size(data: bytes) -> str:
+    return f"{len(data):,} byte{'' if len(data) == 1 else 's'}"
 
 
 def _show(data: bytes) -> str | None:

@@ -108,7 +108,7 @@ def usage(context: CommandContext, rest: str) -> None:
     unpriced = "" if totals.is_priced else " and what has no known price"
     lines = [
         f"{counted(totals.prompts, 'prompt')}, {totals.replies} repl{'y' if totals.replies == 1 else 'ies'}",
-        f"{sent:,} tokens in{cached}; {used.output:,} out",
+        f"{counted(sent, 'token')} in{cached}; {used.output:,} out",
         f"cost {format_dollars(totals.cost.total, 4)}{unpriced}",
     ]
     if (delegated := totals.cost.total - transcript.totals.cost.total) > 0:
@@ -133,8 +133,9 @@ async def reload(context: CommandContext, rest: str) -> None:
     await environment.open(settings=settings, trust=trust)
     tell_unused(context, environment)
     files = len(environment.instructions.files) if environment.instructions else 0
-    commands, servers = len(environment.commands), len(environment.servers.states)
-    context.say(f"read again: {files} AGENTS.md, {commands} commands, {servers} servers")
+    commands = counted(len(environment.commands), "command")
+    servers = counted(len(environment.servers.states), "server")
+    context.say(f"read again: {files} AGENTS.md, {commands}, {servers}")
 
 
 @command("/trust")
@@ -197,7 +198,7 @@ def _context_lines(use: ContextUse, model: str) -> list[str]:
     window = use.window
     whole = window or use.used or 1
     share = f" of {window:,} ({use.used / window:.0%})" if window else ""
-    lines = [f"{model}: about {use.used:,} tokens{share}"]
+    lines = [f"{model}: about {counted(use.used, 'token')}{share}"]
     for part in use.parts:
         filled = min(_BAR, round(part.tokens / whole * _BAR))
         lines.append(f"{part.name:<13} {'█' * filled}{'░' * (_BAR - filled)} {part.tokens:>9,}")

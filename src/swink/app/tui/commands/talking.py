@@ -7,6 +7,7 @@ from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.picker import Picker
 from swink.errors import MisuseError
 from swink.events.transcript import ReplyBlock
+from swink.events.transcript.blockkinds import counted
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 _CARRY_OUT = "carry it out now"
@@ -55,4 +56,4 @@ def copy(context: CommandContext, rest: str) -> None:
         case _:
             raise MisuseError("/copy takes nothing, code or all")
     context.copy_to_clipboard(text)
-    context.say(f"copied {len(text):,} characters")
+    context.say(f"copied {counted(len(text), 'character')}")

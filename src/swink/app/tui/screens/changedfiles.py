@@ -10,6 +10,7 @@ from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import diffs_text
 from swink.app.tui.screens.listscreen import ListRow, ListScreen
 from swink.events.transcript import Diff
+from swink.events.transcript.blockkinds import counted
 from swink.system.threads import in_thread
 
 _ALL = ""  # no path is empty
@@ -27,8 +28,7 @@ class ChangedFiles(ListScreen[None]):
         self._kinds = {change.path: _kind(change) for change, _ in changes}
 
     async def rows(self, typed: str) -> Sequence[ListRow]:
-        count = len(self._diffs)
-        name = "1 file" if count == 1 else f"{count} files"
+        name = counted(len(self._diffs), "file")
         files = [self._row(path, path, self._kinds[path], [diff]) for path, diff in self._diffs.items()]
         return [self._row(_ALL, name, "", self._diffs.values()), *files]
 

@@ -18,6 +18,7 @@ from swink.app.tui.screens.excerpts import changes_text, diffs_text
 from swink.app.tui.screens.listscreen import ListRow, ListScreen, row
 from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.errors import AgentError
+from swink.events.transcript.blockkinds import counted
 from swink.system.oneline import shorten
 from swink.system.threads import in_thread
 
@@ -117,14 +118,14 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
         theirs = tuple([change.path for change in self._changes if change.conflict and change.possible])
         options: dict[str, tuple[str, RewindChoice]] = {}
         if free:
-            files = _count(len(free))
+            files = counted(len(free), "file")
             options["both"] = f"conversation and {files}", RewindChoice(number, True, True)
             options["chat"] = "conversation only", RewindChoice(number, True, False)
             options["files"] = f"{files} only", RewindChoice(number, False, True)
         else:
             options["both"] = "conversation", RewindChoice(number, True, False)
         if theirs:
-            files = f"{_count(len(free) + len(theirs))}, {len(theirs)} of them changed since"
+            files = f"{counted(len(free) + len(theirs), 'file')}, {len(theirs)} of them changed since"
             options["all"] = f"conversation and {files}", RewindChoice(number, True, True, theirs)
             options["all files"] = files, RewindChoice(number, False, True, theirs)
         self._options = {id: chosen for id, (_, chosen) in options.items()}
@@ -132,7 +133,3 @@ class Rewind(ListScreen[RewindChoice | Literal["redo"] | None]):
             ListRow(id, Text(text, self.look.warning if chosen.confirmed else self.look.text))
             for id, (text, chosen) in options.items()
         ]
-
-
-def _count(number: int) -> str:
-    return "1 file" if number == 1 else f"{number} files"

@@ -19,6 +19,7 @@ from swink.app.tui.screens.excerpts import last_blocks
 from swink.app.tui.screens.listscreen import ListRow, ListScreen, row
 from swink.errors import AgentError
 from swink.events.transcript import Transcript
+from swink.events.transcript.blockkinds import counted
 from swink.memory.meta import SessionMeta
 from swink.memory.store import SyncStore
 from swink.system.oneline import shorten
@@ -77,8 +78,7 @@ class SessionList(ListScreen[SessionChoice | None]):
         except AgentError as error:
             return Text(str(error), self.look.failed)
         text = Text().append(f"{visible(title_line(meta))}\n", self.look.strong)
-        prompts = "1 prompt" if meta.turns == 1 else f"{meta.turns} prompts"
-        facts = [meta.model or "", prompts, format_cost(meta).replace("?", "")]
+        facts = [meta.model or "", counted(meta.turns, "prompt"), format_cost(meta).replace("?", "")]
         text.append(f"{' · '.join(fact for fact in facts if fact)}\n", self.look.dim)
         text.append(f"{visible(meta.directory or '')}\n\n", self.look.dim)
         if snippet := self._metas[id].snippet:

@@ -20,7 +20,7 @@ from swink.app.tui.strips import chop_pieces, strip
 from swink.app.tui.view.folds import Fold
 from swink.app.tui.view.painted import Canvas, Words
 from swink.events.transcript import ToolBlock
-from swink.events.transcript.blockkinds import json_of
+from swink.events.transcript.blockkinds import counted, json_of
 from swink.messages.message import USER_NOTE
 from swink.tools import FINAL_OUTPUT
 
@@ -271,7 +271,7 @@ def _paint_result(canvas: Canvas, block: ToolBlock, gutter: Words, style: Style,
 def _say_more(canvas: Canvas, gutter: Words, count: int) -> None:
     """How many lines are left out, if any."""
     if count > 0:
-        canvas.line([gutter, (f"… {count:,} more lines", canvas.look.dim)])
+        canvas.line([gutter, (f"… {counted(count, 'more line')}", canvas.look.dim)])
 
 
 def _paint_program(canvas: Canvas, lines: list[str], path: str, gutter: Words) -> None:

@@ -167,7 +167,7 @@ class Painter:
             most = len(blocks) if self.setting.is_whole else _INNER if fold == "all" else _SOME_INNER
             shown = blocks[-most:] if most else ()
             if len(shown) < len(blocks):
-                canvas.line([gutter, (f"… {len(blocks) - len(shown):,} earlier blocks", look.dim)])
+                canvas.line([gutter, (f"… {counted(len(blocks) - len(shown), 'earlier block')}", look.dim)])
             inner = self._inner.get((block.id, name))
             if inner is None:
                 setting = replace(self.setting, width=canvas.width - 4)
@@ -262,7 +262,7 @@ def _paint_thinking(canvas: Canvas, block: ThinkingBlock, thinking: Thinking, fo
         lines = text.split("\n")
         line = lines[0] if block.is_complete else lines[-1]
         label = "thought" if block.is_complete else "thinking"
-        more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
+        more = f" (+{counted(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
         room = canvas.width - len(label) - len(more) - 6
         shown = (clip(line, room), look.thinking)
         canvas.line([("∴ ", look.dim), (f"{label}  ", look.dim), shown, (more, look.dim)], copied=text)
