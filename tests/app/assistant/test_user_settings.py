@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swink.app.assistant.settings import KNOWN, UserSettings, _toml, change_setting, load_settings
+from swink.app.assistant.settings import KNOWN, UserSettings, _toml, change_setting, line_in, load_settings
 from swink.errors import MisuseError
 
 
@@ -53,6 +53,27 @@ def test_what_means_nothing_is_reported_with_its_line_and_the_rest_applies(file:
         f"{file}, line 7: quit is wrong (Expected `str`, got `int`); keys takes a table of texts"
     )
     assert zzz.startswith(f"{file}, line 8: zzz means nothing; known: default_model, approve")
+
+
+def test_of_a_table_the_line_of_the_name_itself_is_found():
+    text = 'theme = "dark"\nkeys.leave = "f9"\n# help = "f1"\n[mcp.help]\nhelp = "x"\n[keys] # mine\n"help" = 3\n'
+    assert line_in(text, "keys", "help") == 7
+    assert line_in(text, "keys", "leave") == 2
+    assert line_in(text, "keys", "hel") == 2  # where the table is first
+    assert line_in('\nkeys = { help = "f1" }\n', "keys", "help") == 2
+    assert line_in("", "keys", "help") == 1
+
+
+def test_one_wrong_key_costs_no_other(file: Path):
+    file.write_text('[keys]\nhelp = "f12"\nleave = 3\nplan = ["a"]\n')
+    settings = load_settings()
+    assert settings.keys == {"help": "f12"}
+    assert [problem.partition(": ")[0] for problem in settings.problems] == [
+        f"{file}, line 3",
+        f"{file}, line 4",
+    ]
+    file.write_text("keys = 3\n")
+    assert load_settings().problems[0].startswith(f"{file}, line 1: keys takes a table of texts")
 
 
 def test_a_value_that_cannot_be_understood_never_loosens_what_was_wanted(file: Path):

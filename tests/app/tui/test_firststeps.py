@@ -227,6 +227,8 @@ async def test_the_settings_of_the_screen_hold_and_a_key_of_no_action_is_named(
         file.write_text('[keys]\nhlep = "ctrl+y"\n', "utf-8")
         app.obey("/reload")
         await until(pilot, lambda: "hlep" in screen_text(app))
+        told = f"{file}, line 2: [keys] names hlep, which is no key of ours; did you mean help?"
+        assert any(told in str(getattr(block, "notice", "")) for block in app.driver.transcript.blocks)
         app.leave()
 
 

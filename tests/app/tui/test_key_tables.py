@@ -37,9 +37,10 @@ def test_no_key_does_two_things():
 
 
 def test_settings_name_actions_and_a_wrong_name_is_told_with_the_right_ones():
-    keys, [wrong] = keymap({"exit": "ctrl+x", "leave": "ctrl+x"})
+    keys, wrong = keymap({"exit": "ctrl+x", "leave": "ctrl+x"})
     assert keys == {"leave": "ctrl+x"}, "the rest applies"
-    assert re.search(r"exit.*leave", wrong)
+    assert wrong.keys() == {"exit"}
+    assert re.search(r"exit.*leave", wrong["exit"])
     assert len({key.name for key in KEYS}) == len(KEYS)
 
 
@@ -47,19 +48,19 @@ def test_settings_name_actions_and_a_wrong_name_is_told_with_the_right_ones():
     "key", ["", "ctrl+", "a", "A", "?", "space", "shift+a", "ctl+x", "ctrl+nokey", "f9,"]
 )
 def test_a_key_that_is_none_or_is_needed_to_write_is_refused(key: str):
-    keys, [wrong] = keymap({"leave": key})
+    keys, wrong = keymap({"leave": key})
     assert keys == {}
-    assert "leave" in wrong
+    assert "leave" in wrong["leave"]
 
 
 @pytest.mark.parametrize("key", ["f9", "ctrl+x", "alt+.", "ctrl+underscore", "ctrl+full_stop", "alt+space"])
 def test_other_keys_are_taken(key: str):
-    assert keymap({"leave": key}) == ({"leave": key}, [])
+    assert keymap({"leave": key}) == ({"leave": key}, {})
 
 
 def test_every_key_of_ours_could_be_chosen():
     ours = {key.name: key.keys for key in KEYS}
-    assert keymap(ours) == (ours, [])
+    assert keymap(ours) == (ours, {})
 
 
 def test_the_help_has_every_key_and_every_command():

@@ -205,18 +205,22 @@ def line_of(text: str, name: str) -> int:
 
 def line_in(text: str, table: str, name: str) -> int:
     """The line where a name is set in a table, or where its own table begins; else where the table begins."""
-    here, inside = line_of(text, table), False
+    inside: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         if header := _WHOLE_HEADER.match(line):
-            parts = [part.strip(" \"'") for part in header[1].split(".")]
-            if parts[:2] == [table, name]:
+            inside = _parts(header[1])
+            if inside[:2] == [table, name]:
                 return number
-            inside = parts == [table]
-        elif (setting := _SETTING.match(line)) and inside and setting[1] == name:
+        elif (found := _ASSIGNED.match(line)) and [*inside, *_parts(found[1])][:2] == [table, name]:
             return number
-    return here
+    return line_of(text, table)
 
 
+def _parts(name: str) -> list[str]:
+    return [part.strip(" \t\"'") for part in name.split(".")]
+
+
+_ASSIGNED = re.compile(r"\s*([^=#\[]+?)\s*=")
 _WHOLE_HEADER = re.compile(r"\s*\[\[?([^\]]+)\]")
 _HEADER = re.compile(r"""\s*\[\[?\s*["']?([A-Za-z0-9_-]+)""")
 _SETTING = re.compile(r"""\s*["']?([A-Za-z0-9_-]+)["']?\s*[.=]""")

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+from contextlib import suppress
 
 from textual.worker import Worker
 
 from swink import __version__
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.modelchoice import parse_model
-from swink.app.assistant.settings import UserSettings
+from swink.app.assistant.settings import UserSettings, line_in
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.app.tui.approval import KeyGuard
 from swink.app.tui.commands.commandtable import COMMANDS, CommandContext
@@ -72,8 +73,12 @@ def apply_settings(context: CommandContext, settings: UserSettings) -> None:
         os.environ["EDITOR"] = settings.editor  # where the external editor, and git, look for it
     keys, wrong = keymap(settings.keys)
     context.set_keymap(keys)
-    for problem in wrong:
-        context.say(f"{settings.path}: {problem}", "error")
+    if wrong:
+        with suppress(OSError, UnicodeDecodeError):  # it was read a moment ago; without it there is no line
+            text = settings.path.read_text("utf-8")
+            wrong = {name: f"line {line_in(text, 'keys', name)}: {told}" for name, told in wrong.items()}
+    for problem in wrong.values():
+        context.say(f"{settings.path}, {problem}", "error")
 
 
 async def ask_trust(context: CommandContext, trust: Trust) -> Trust:

@@ -70,18 +70,18 @@ GROUPS: Mapping[str, tuple[Key, ...]] = {
 KEYS: tuple[Key, ...] = tuple([key for keys in GROUPS.values() for key in keys])
 
 
-def keymap(chosen: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """A keymap of the user's own, and what is wrong with the rest of what was chosen."""
+def keymap(chosen: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """A keymap of the user's own, and what is wrong with the rest of what was chosen, by its name."""
     known = [key.name for key in KEYS]
     taken: dict[str, str] = {}
-    wrong: list[str] = []
+    wrong: dict[str, str] = {}
     for name, keys in chosen.items():
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            wrong.append(f"[keys] names {name}, which is no key of ours; {hint}")
+            wrong[name] = f"[keys] names {name}, which is no key of ours; {hint}"
         elif not all(map(_is_key, keys.split(","))):
-            wrong.append(f"[keys] {name} = {keys!r} is no key that can be bound; write it as in ctrl+x or f9")
+            wrong[name] = f"[keys] {name} = {keys!r} is no key that can be bound; write it as in ctrl+x or f9"
         else:
             taken[name] = keys
     return taken, wrong
