@@ -8,19 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commandscene import Scene
 
-from swink.app.assistant.agentenvironment import AgentEnvironment
-from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.person import Always, Once, Question, Refuse, Reply
-from swink.app.assistant.rulebook import RuleBook
+from swink.app.assistant.person import Always, Refuse
 from swink.app.assistant.rules import parse_rule
-from swink.app.assistant.trust import decided, look_up
-from swink.messages import ModelSpec, ToolCall, ToolResultMessage
-from swink.testing import ScriptedModel
 from swink.tools.coding import backends
-from swink.tools.coding.workspace import Workspace
-
-MODEL = ModelSpec("test", "large", context_window=200_000)
 
 
 @pytest.fixture
@@ -37,39 +29,6 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     work.mkdir()
     (work / "notes.txt").write_text("hello\n")
     return work
-
-
-class Scene:
-    """The coding agent in a folder, and what its person was asked and said."""
-
-    def __init__(
-        self, work: Path, *, trusted: bool = True, reply: Reply = Once(), word: Any = "smart"
-    ) -> None:
-        self.work, self.reply = work, reply
-        self.asked: list[Question] = []
-        self.environment = AgentEnvironment(work, decided(look_up(work), trusted))
-        rules = RuleBook(work, path=work.parent / "permissions")
-        self.permissions = Permissions(word, workspace=Workspace(work), rules=rules, ask=self._ask)
-        self.environment.attend(self.permissions)
-
-    async def _ask(self, question: Question) -> Reply:
-        self.asked.append(question)
-        return self.reply
-
-    async def call(self, *calls: tuple[str, dict[str, Any]]) -> list[str]:
-        """The results of calls that the model makes, one a turn."""
-        replies = [[ToolCall(f"c{at}", name, arguments)] for at, (name, arguments) in enumerate(calls)]
-        model = ScriptedModel([*replies, "done"])
-        try:
-            await self.environment.open()
-            agent = self.environment.make_agent(
-                MODEL, approve=self.permissions, approval_mode="on", stream_fn=model
-            )
-            result = await agent.run("go")
-        finally:
-            await self.environment.aclose()
-        assert result.error is None
-        return [m.text for m in result.messages if isinstance(m, ToolResultMessage)]
 
 
 async def test_every_command_asks_and_the_question_says_not_sandboxed(bare: Path):

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from swink import Agent
 from swink.agent.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
 from swink.app.assistant.forms import Form, Item
+from swink.app.assistant.outsideapproval import OutsideApproval
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.tui import ConversationDriver, SwinkApp
@@ -19,6 +20,7 @@ from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.approval.callview import CallView
 from swink.messages.redact.shown import show_arguments
 from swink.testing import ScriptedModel
+from swink.tools.coding.outside import RefusedRun
 from swink.tools.coding.workspace import Workspace
 
 OLD = "".join(f"line {number}\n" for number in range(1, 31))
@@ -376,3 +378,31 @@ async def test_a_long_call_cannot_be_answered_before_it_is_shown(
         scene.now += 0.31
         await scene.pilot.press("y")
         assert await call is True
+
+
+async def test_a_run_outside_is_a_question_of_its_own_with_yes_for_this_once_and_no(scene: Scene):
+    refused = RefusedRun("c", "ssh host", str(scene.work), "it has no network there, and wants host")
+    asking = OutsideApproval(scene.permissions, lambda: True)
+    async with scene.app.run_test(size=(100, 30)) as scene.pilot:
+        answer = asyncio.ensure_future(asking(refused))
+        await scene.asked()
+        text = " ".join(scene.text().replace("│", " ").split())
+        assert "Run it once outside the sandbox?" in text
+        assert "it has no network there, and wants host. Outside, with your own rights, it may read" in text
+        assert "Always" not in text
+        assert "Edit it" not in text
+        scene.permissions.word = "off"  # no mode answers it
+        await scene.pilot.press("a", "e", "p", "d")
+        assert not answer.done()
+        await scene.until(lambda: scene.panel.has_focus)
+        await scene.pilot.press("enter")  # stands for no
+        assert await answer == "the user said no"
+        scene.permissions.word = "smart"
+        second = asyncio.ensure_future(asking(RefusedRun("d", "scp a host:", ".", "it cannot see a key")))
+        await scene.asked()
+        await scene.pilot.press("y")
+        assert await second is None
+        withdrawn = asyncio.ensure_future(asking(RefusedRun("e", "scp b host:", ".", "it cannot see a key")))
+        await scene.asked()
+        withdrawn.cancel()
+        await scene.until(lambda: not scene.permissions.waiting and not scene.panel.display)

@@ -20,6 +20,7 @@ from swink.app.assistant.cautions import Cautions, describe_machine
 from swink.app.assistant.customcommands import CustomCommand, read_commands
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
+from swink.app.assistant.outsideapproval import OutsideApproval
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
@@ -57,6 +58,7 @@ class AgentEnvironment:
         self._in_home = False
         self._trouble = ""
         """Why no sandbox works on this machine, once that is known."""
+        self._outside: OutsideApproval | None = None
         self.is_first_run = False
         """Whether no model was chosen yet and there is no key."""
         self.changed: Callable[[], None] = lambda: None
@@ -112,7 +114,8 @@ class AgentEnvironment:
         return self.trust.is_trusted or (not self._has_begun and self.trust.standing == "unasked")
 
     def attend(self, permissions: Permissions) -> None:
-        """Have these permissions tell the person what has to be known of commands here."""
+        """Have these permissions ask the person what only they decide of commands here."""
+        self._outside = OutsideApproval(permissions, lambda: self.is_own)
         permissions.caution = Cautions(lambda: self._trouble, self._script_names)
 
     @property
@@ -216,7 +219,7 @@ class AgentEnvironment:
             here, hidden = self.directory, self.hidden()
             if self.is_coding:
                 options: Any = {"hidden": hidden, "background": self.background, "or_none": self.is_own}
-                self._base = tuple(coding_tools(here, **options))
+                self._base = tuple(coding_tools(here, outside=self._outside, **options))
             else:
                 self._base = (*fetch_tools(), *todo_tools())
             sandbox = Sandbox(here, hidden=hidden, or_none=self.is_own)

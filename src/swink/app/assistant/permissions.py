@@ -130,7 +130,10 @@ class Permissions:
     def reconsider(self) -> None:
         """Answer the waiting questions that rules, trust or the mode have decided meanwhile."""
         for question in self.questions.waiting:
-            if self._decide(question.request, self._call(question.request)) is not None:
+            if question.is_once:
+                if (why := self._forbids(question.request)) is not None:
+                    self.questions.answer(question, Refuse(by=why))
+            elif self._decide(question.request, self._call(question.request)) is not None:
                 self.questions.answer(question, Reconsider())
 
     async def __call__(self, request: ApprovalRequest) -> Answer:
@@ -163,6 +166,27 @@ class Permissions:
             if not isinstance(reply, Refuse):
                 self._bind(request, now, reply.arguments if isinstance(reply, Once) else None)
             return await self._apply(request, reply)
+
+    async def ask_once(self, question: Question) -> str | None:
+        """Ask what no mode, rule or trust allows: None for yes, else why not. Denials hold."""
+        why = self._forbids(question.request)
+        if why is None:
+            match await self._ask(question):
+                case Refuse(reason, by):
+                    why = f"{by}: {reason}" if reason else by
+                case Once(note=note):
+                    self._record(question.request, True, f"you allowed it outside: {note}".removesuffix(": "))
+                    return self._forbids(question.request)
+                case _:
+                    why = person.NOT_UNDERSTOOD
+        self._record(question.request, False, why)
+        return why
+
+    def _forbids(self, request: ApprovalRequest) -> str | None:
+        """Why nobody is asked about a call: a rule, or the mode."""
+        if (denial := self.rules.denies(self._call(request))) is not None:
+            return f"the user's rule: deny {denial.rule}"
+        return "the user allows no call that needs approval" if self.word == "deny" else None
 
     def _tell_problems(self) -> None:
         """Report each problem of the rules once: a denial that cannot be read denies nothing."""

@@ -74,6 +74,10 @@ class Question(Struct, eq=False):
     """Why it is asked again."""
     leads_to: str = ""
     """The file itself, where the path of the call leads to it through a link."""
+    title: str = ""
+    """What is asked, where it is not whether to run the call."""
+    is_once: bool = False
+    """Whether only a yes for this once, and a no, answer it: no mode, rule or trust decides it."""
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -88,6 +92,12 @@ class AnswerOption(Struct, frozen=True):
 def answer_options(question: Question) -> list[AnswerOption]:
     """What a question can be answered with."""
     found = [AnswerOption("y", "once", "Yes, this once")]
+    refusing = [
+        AnswerOption("n", "no", "No"),
+        AnswerOption("r", "no, because", "No, and tell the model why"),
+    ]
+    if question.is_once:
+        return [*found, *refusing]
     found.append(AnswerOption("a", "always", f"Always in this session: {question.always}"))
     if question.suggested:
         rules = " and ".join(map(str, question.suggested))
@@ -98,17 +108,12 @@ def answer_options(question: Question) -> list[AnswerOption]:
         found.append(AnswerOption("d", "review", f"Review the change part by part ({count})"))
     elif preview is not None and preview.diff is not None:
         found.append(AnswerOption("d", "diff", "The diff, or the arguments themselves"))
-    return [
-        *found,
-        AnswerOption("e", "edit", "Edit it before it runs"),
-        AnswerOption("n", "no", "No"),
-        AnswerOption("r", "no, because", "No, and tell the model why"),
-    ]
+    return [*found, AnswerOption("e", "edit", "Edit it before it runs"), *refusing]
 
 
 def default_key(question: Question) -> str:
-    """The letter that Enter stands for at first: no where something may be destroyed."""
-    return "n" if question.is_destructive else "y"
+    """The letter that Enter stands for at first: no where something may be destroyed, or the sandbox left."""
+    return "n" if question.is_destructive or question.is_once else "y"
 
 
 def parse_reply(typed: str) -> Once | Always | Refuse | None:

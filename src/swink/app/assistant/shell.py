@@ -15,13 +15,12 @@ from msgspec import Struct
 
 from swink.messages.redact import redact_text
 from swink.tools.coding.environment import QUIET
-from swink.tools.coding.process import ExitStatus, HeadAndTail, Launch, Limits, build_shell_argv, run
+from swink.tools.coding.outside import OWN_LIMITS
+from swink.tools.coding.process import ExitStatus, HeadAndTail, Launch, build_shell_argv, run
 from swink.tools.coding.sandbox import Sandbox
 
 MOST_OUTPUT = 64_000
 """Bytes of output that are kept: the first and the last half of them."""
-_DAY, _ANY = 24 * 3600, 1 << 50
-_LIMITS = Limits(wall=_DAY, cpu=_DAY, memory=1 << 40, processes=100_000, file_size=_ANY, disk=_ANY)
 _TOLD = re.compile(
     r'I ran a command myself\.[^\n]*\n<command>(.*?)</command>\n<output exit_code="(.*?)">\n(.*)</output>',
     re.S,
@@ -70,7 +69,7 @@ async def run_shell(
     if sandbox is not None:
         launch = await sandbox.launch(build_shell_argv(command), directory)
     else:
-        launch = Launch(tuple(build_shell_argv(command)), str(directory), {**os.environ, **QUIET}, _LIMITS)
+        launch = Launch(tuple(build_shell_argv(command)), str(directory), {**os.environ, **QUIET}, OWN_LIMITS)
     kept = HeadAndTail(MOST_OUTPUT)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 

@@ -41,20 +41,27 @@ class TerminalPerson:
         async with self._alone:
             name = escape_invisible(question.request.name)
             answers = f"y allows it, a allows {question.always} in this session, n refuses"
-            text = f"{format_question(question)}\nswink: {answers}\nswink: allow {name}? [y/N] "
+            answers = "y allows it this once, n refuses" if question.is_once else answers
+            last = question.title or f"allow {name}?"
+            text = f"{format_question(question)}\nswink: {answers}\nswink: {last} [y/N] "
             for _ in range(_TIMES):
                 answer = await _answer_to(text)
+                if answer is None and question.is_once:
+                    say(f"{question.notice} There is no terminal to ask on, so it stays inside.", "warning")
+                    return Refuse(by=ABSENT)
                 if answer is None:
                     hint = "--approve off allows such calls, --approve deny refuses them without a word"
                     why = question.notice or hint
                     say(f"{name} needs approval and there is no terminal to ask on; {why}", "warning")
                     return Refuse(question.notice, by=ABSENT)
                 reply = parse_reply(answer)
+                if isinstance(reply, Always) and question.is_once:
+                    reply = None
                 if isinstance(reply, Always):
                     say(f"allowed from now on in this session: {question.always}", "dim")
                 if reply is not None:
                     return reply
-                text = f"swink: please answer y, a or n: allow {name}? [y/N] "
+                text = f"swink: please answer {'y' if question.is_once else 'y, a'} or n: {last} [y/N] "
             return Refuse(by=NOT_UNDERSTOOD)
 
     async def fill_in(self, form: Form) -> list[str] | None:

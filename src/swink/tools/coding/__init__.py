@@ -8,6 +8,7 @@ from swink.tools.coding.background import Background, Job
 from swink.tools.coding.bash import bash_tools
 from swink.tools.coding.egress import ApproveDomain
 from swink.tools.coding.listing import list_tools
+from swink.tools.coding.outside import AskOutside
 from swink.tools.coding.process import Limits
 from swink.tools.coding.reading import read_tools
 from swink.tools.coding.sandbox import Level, Sandbox, SandboxUnavailable
@@ -54,6 +55,7 @@ def coding_tools(
     approve_domain: ApproveDomain | None = None,
     background: Background | None = None,
     or_none: bool = False,
+    outside: AskOutside | None = None,
 ) -> list[Tool]:
     """The tools for working in a directory.
 
@@ -67,7 +69,8 @@ def coding_tools(
     `approve_domain` is asked about others. `fetch_from` are networks that fetch_url and such commands may
     reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
     agent does something else; the caller closes it. With `or_none`, where no sandbox works on this machine,
-    commands run without one, and every one of them requires approval.
+    commands run without one, and every one of them requires approval. `outside` is asked whether a command
+    that the sandbox made fail runs once more outside.
     """
     workspace = Workspace(root, hidden, readable=readable)
     box = Sandbox(
@@ -85,7 +88,14 @@ def coding_tools(
         *list_tools(workspace),
         *search_tools(workspace),
         *write_tools(workspace),
-        *bash_tools(workspace, box, limits=limits, keep_directory=keep_directory, background=background),
+        *bash_tools(
+            workspace,
+            box,
+            limits=limits,
+            keep_directory=keep_directory,
+            background=background,
+            outside=outside,
+        ),
         *fetch_tools(allowed=fetch_from),
         *todo_tools(),
     ]

@@ -16,6 +16,7 @@ from swink.tools.coding.background import Background, Job
 from swink.tools.coding.command import Completed, run_command
 from swink.tools.coding.homes import explain_home
 from swink.tools.coding.inspection import only_looks
+from swink.tools.coding.outside import AskOutside, OutsideRuns
 from swink.tools.coding.process import Limits, build_shell_argv
 from swink.tools.coding.sandbox import Sandbox
 from swink.tools.coding.shellcontext import ShellContext
@@ -54,12 +55,14 @@ def bash_tools(
     limits: Limits = Limits(),
     keep_directory: bool = False,
     background: Background | None = None,
+    outside: AskOutside | None = None,
 ) -> list[Tool]:
     """bash for a workspace. With `keep_directory` a `cd` holds for later calls; they run one at a time.
 
     With a `background` commands can begin or go on there, and there are tools to read and to end them.
+    `outside` is asked whether a command that the sandbox made fail runs once more outside.
     """
-    shell = _Shell(workspace, sandbox, limits, keep_directory, background)
+    shell = _Shell(workspace, sandbox, limits, keep_directory, background, outside)
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
     about = _describe(sandbox, _NO_BACKGROUND if background is None else _BACKGROUND)
@@ -122,12 +125,14 @@ class _Shell:
         limits: Limits,
         keep_directory: bool,
         background: Background | None,
+        outside: AskOutside | None,
     ) -> None:
         self._workspace = workspace
         self._sandbox = sandbox
         self._limits = limits
         self._keeps = keep_directory
         self._background = background
+        self._outside = None if outside is None else OutsideRuns(sandbox, outside)
         self._directory = "."
         self._unasked: Counter[tuple[str, str | None]] = Counter()
 
@@ -171,8 +176,15 @@ class _Shell:
         completed = await self._complete(command, argv, where, ctx, wall)
         if isinstance(completed, Job):
             return _moved(completed)
+        told: list[str] = []
+        if self._outside is not None:
+
+            def again(box: Sandbox, limits: Limits) -> Awaitable[Completed]:
+                return run_command(box, argv, where, limits, ctx, keep_directory=self._keeps)
+
+            completed, told = await self._outside.follow_up(completed, ctx.call_id, command, where, again)
         completed.details["command"] = command
-        notes = self._move(completed.status.directory) if self._keeps else []
+        notes = told + (self._move(completed.status.directory) if self._keeps else [])
         if timeout is not None and wall is not None and timeout > wall:
             notes.append(
                 f"[the timeout of {timeout:g} s was lowered to {wall:g} s, the most a command may take here]"

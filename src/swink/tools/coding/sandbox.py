@@ -46,6 +46,7 @@ from swink.tools.coding.environment import build_environment
 from swink.tools.coding.guarded import plan_guard
 from swink.tools.coding.mounts import build_mounts
 from swink.tools.coding.process import Launch, Limits
+from swink.tools.coding.refusals import find_refusal
 from swink.tools.coding.sandboxnotes import explain_refusals
 from swink.tools.coding.sandboxplan import SandboxPlan, plan_sandbox
 from swink.tools.coding.survey import Survey, TooLarge
@@ -154,6 +155,12 @@ class Sandbox:
     def explain(self, text: str, backend: str) -> list[str]:
         """Notes for a model on what a text names and a command could not read or change."""
         return [] if self._plan is None else list(explain_refusals(self._plan, backend, text))
+
+    def find_refusal(self, text: str, backend: str) -> str:
+        """What was refused to a command that failed and wrote this, if anything shows; blocks shortly."""
+        if self._plan is None:
+            return ""
+        return find_refusal(self._plan, backend, text, network=self._has_network)
 
     @property
     def is_proven(self) -> bool:

@@ -90,7 +90,8 @@ class ApprovalPanel(AskingPanel):
         ends = " · this may destroy something" if question.is_destructive else ""
         here, there = _SCOPES[self._scope], _SCOPES[_other(self._scope)]
         hint = _HINTS.get(self.stage, f"Enter allows and saves it {here} · Tab: {there} · Esc back")
-        self.show_title(f"Run {question.request.name}?{ends}{more}", hint)
+        title = question.title or f"Run {question.request.name}?"
+        self.show_title(f"{title}{ends}{more}", hint)
 
     def take_key(self, key: str) -> bool:
         return self._review_key(key) if self._review is not None else self._choose_key(key)
@@ -101,6 +102,8 @@ class ApprovalPanel(AskingPanel):
         offered = person.answer_options(question)
         keys = [choice.key for choice in offered]
         match key:
+            case "a" | "e" if key not in keys:
+                return False
             case "up" | "down" | "k" | "j":
                 step = 1 if key in ("down", "j") else -1
                 self._marked = keys[(keys.index(self._marked) + step) % len(keys)]
