@@ -76,7 +76,7 @@ def test_the_question_names_what_is_new_changed_and_removed(project: Path):
         "removed: .swink/commands/ship.md",
         "new: .swink/tools/new\\u202e\\n.toml",
     )
-    assert "run swink in that folder on a terminal" in (trust.notice or "")
+    assert "run swink trust in that folder" in (trust.notice or "")
     assert "and 2 more" in (trust.notice or "")
 
 

@@ -101,7 +101,7 @@ def test_a_run_without_a_terminal_does_not_use_what_has_changed_and_says_what_to
     done = place.swink(*arguments, env=provider.env)
     assert done.code == 0
     assert "new: server evil of .mcp.json: touch pwned" in done.err
-    assert "to allow it, run swink in that folder on a terminal" in done.err
+    assert "to allow it, run swink trust in that folder" in done.err
     assert not (place.here / "pwned").exists()
     systems = [request["messages"][0]["content"] for request in provider.requests]
     assert ["pirate" in system for system in systems] == [True, False]

@@ -255,3 +255,50 @@ async def test_leaving_while_trust_is_asked_about_sends_no_first_prompt(place: P
         await until(pilot, lambda: "Do you trust the files" in screen_text(app))
         app.leave()
     assert scripted.calls == []
+
+
+@pytest.mark.parametrize("was_trusted", [True, False])
+async def test_escape_in_trust_leaves_it_as_it_was(place: Path, was_trusted: bool):
+    answer(look_up(place), "a" if was_trusted else "n")
+    kept = (place.parent / "config" / "swink" / "trust.json").read_bytes()
+    clock = Clock()
+    app, environment, _ = app_in(place, (), clock)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: ("/ship" in environment.commands) == was_trusted)
+        app.obey("/trust")
+        await until(pilot, lambda: "Esc leaves it as it is" in screen_text(app))
+        assert "every project below" in screen_text(app)
+        clock.now += 1.0
+        await pilot.press("escape")
+        word = "still trusted" if was_trusted else "still not trusted"
+        await until(pilot, lambda: word in screen_text(app).replace("\n", " "))
+        assert ("/ship" in environment.commands) == was_trusted
+        assert (place.parent / "config" / "swink" / "trust.json").read_bytes() == kept
+        app.leave()
+
+
+async def test_leaving_the_program_in_the_question_of_trust_leaves_it_as_it_was(place: Path):
+    answer(look_up(place), "y")
+    clock = Clock()
+    app, _, _ = app_in(place, (), clock)
+    async with app.run_test(size=SIZE) as pilot:
+        app.obey("/trust")
+        await until(pilot, lambda: isinstance(app.screen, TrustQuestion))
+        app.leave()
+    assert look_up(place).is_trusted
+
+
+async def test_no_in_trust_takes_trust_back_and_yes_gives_it_again(place: Path):
+    answer(look_up(place), "y")
+    clock = Clock()
+    app, environment, _ = app_in(place, (), clock)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "/ship" in environment.commands)
+        for key, is_trusted in (("n", False), ("y", True)):
+            app.obey("/trust")
+            await until(pilot, lambda: isinstance(app.screen, TrustQuestion))
+            clock.now += 1.0
+            await pilot.press(key)
+            await until(pilot, lambda wanted=is_trusted: ("/ship" in environment.commands) == wanted)
+            assert look_up(place).is_trusted == is_trusted
+        app.leave()

@@ -189,19 +189,26 @@ def _label(name: str, now: Brought) -> str:
     """A file by its path; a server with what it would start or reach."""
     file, _, server = name.partition(": ")
     if file != SERVERS or not server:
-        return _one_line(name)
-    match next((fields for known, fields in now.servers.items() if _key(known) == server), None):
-        case {"command": str()} as fields:
+        return one_line(name)
+    fields = next((fields for known, fields in now.servers.items() if _key(known) == server), None)
+    return f"server {server_label(server, fields, of=f' of {SERVERS}')}"
+
+
+def server_label(name: str, fields: Any, of: str = "") -> str:
+    """A server by its name, with what it would start or reach."""
+    match fields:
+        case {"command": str()}:
             what = " ".join(map(str, command_line(cast("dict[str, Any]", fields))))
         case {"url": str() as what}:
             pass
         case _:
             what = ""
     started = f": {redact_text(what)[:200]}" if what else ""
-    return _one_line(f"server {server} of {SERVERS}{started}")
+    return one_line(f"{name}{of}{started}")
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Text in which nothing is hidden."""
     return escape_invisible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

@@ -33,9 +33,8 @@ def read_instructions(directory: Path, project: Path | None) -> Instructions:
     files: list[Path] = []
     notices: list[str] = []
     room = MOST_CHARACTERS
-    parents = [] if project is None else [directory, *directory.parents]
-    places = [place for place in reversed(parents) if place.is_relative_to(project or place)]
-    for path in [place / NAME for place in (config_dir(), *places)]:
+    theirs = [] if project is None else find_instructions(directory, project)
+    for path in [config_dir() / NAME, *theirs]:
         try:
             text = _read(path, project)
         except OSError as error:
@@ -57,6 +56,12 @@ def read_instructions(directory: Path, project: Path | None) -> Instructions:
     if texts:
         texts.insert(0, "Follow these instructions of the user and the project; the later ones are nearer:")
     return Instructions("\n\n".join(texts), tuple(files), tuple(notices))
+
+
+def find_instructions(directory: Path, project: Path) -> list[Path]:
+    """The files of a project with instructions for a directory, the nearest last; blocking."""
+    places = [place for place in (directory, *directory.parents) if place.is_relative_to(project)]
+    return [place / NAME for place in reversed(places) if os.path.lexists(place / NAME)]
 
 
 def _read(path: Path, project: Path | None) -> str:

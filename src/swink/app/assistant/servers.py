@@ -115,7 +115,8 @@ def _placed(
         untrusted = str(find_project(directory))
         for what, path in (("starts in", cwd), *([("is a program of", command)] if named else [])):
             if is_beneath(os.path.realpath(path), untrusted):
-                raise MisuseError(f"it {what} this folder, which is not trusted ({path}); /trust asks again")
+                how = "/trust, or swink trust, asks about it"
+                raise MisuseError(f"it {what} this folder, which is not trusted ({path}); {how}")
     return replace(server, cwd=cwd, command=command)
 
 

@@ -71,6 +71,8 @@ class Trust(Struct, frozen=True):
     brought: Brought = Brought(Path())
     changes: tuple[str, ...] = ()
     """What is not allowed yet, a line each, of a project that is `changed`."""
+    skipped: str | None = None
+    """What to say of a project that is not trusted where nobody can be asked."""
 
     @property
     def is_trusted(self) -> bool:
@@ -90,13 +92,15 @@ class Trust(Struct, frozen=True):
     @property
     def notice(self) -> str | None:
         """What to say about a project that is not trusted."""
+        if self.skipped is not None:
+            return self.skipped
         match self.standing:
             case "refused":
                 return f"{self.project} is not trusted: {READ_WHEN_TRUSTED} are not read (/trust asks again)"
             case "changed":
                 told = "; ".join(clip_list(self.changes, _MOST_TOLD))
                 why = f"{self.project} brings along what you have not allowed yet ({told})"
-                how = "to allow it, run swink in that folder on a terminal"
+                how = "to allow it, run swink trust in that folder"
                 return f"{why}, so {READ_WHEN_TRUSTED} are not read; {how}"
             case "never":
                 how = f"{READ_WHEN_TRUSTED} are not read; start swink in the directory of a project"
@@ -120,6 +124,23 @@ def look_up(directory: str | Path) -> Trust:
     return Trust(project, "changed" if changes else "trusted", brought, changes)
 
 
+def look_afresh(directory: str | Path) -> Trust:
+    """The project of a directory as if it had never been asked about; blocking."""
+    project = find_project(directory)
+    return (
+        Trust(project, "never") if is_too_wide(project) else Trust(project, "unasked", read_brought(project))
+    )
+
+
+def decisions() -> dict[str, str]:
+    """What was decided about each project, in words; blocking, raises `TrustError`."""
+    words = {True: "trusted", False: "not trusted"}
+    return {
+        project: f"{words[entry.trusted]}{', with every project below it' if entry.below else ''}"
+        for project, entry in sorted(_load().items())
+    }
+
+
 def answer(trust: Trust, key: str) -> Trust:
     """Remember an answer, one of `answers`, about what was looked up; raises `TrustError` if that fails."""
     if is_too_wide(trust.project):
@@ -140,9 +161,11 @@ def decided(trust: Trust, is_trusted: bool) -> Trust:
     return replace(trust, standing="trusted" if is_trusted else "refused", changes=())
 
 
-def forget(directory: str | Path) -> None:
-    """Ask again about the project of a directory."""
-    _change(find_project(directory), lambda known: None)
+def forget(directory: str | Path) -> bool:
+    """Ask again about the project of a directory; whether anything was known."""
+    was_known: list[bool] = []
+    _change(find_project(directory), lambda known: was_known.append(known is not None))
+    return any(was_known)
 
 
 def find_project(directory: str | Path) -> Path:

@@ -224,6 +224,16 @@ def _add_mcp(commands: Any) -> None:
     add("logout", "forget the login at a server").take("name", "as swink mcp list shows it", "NAME")
 
 
+def _add_trust(commands: Any) -> None:
+    summary = "show what a folder brings along, and have it used or not"
+    trust = command(commands, "trust", summary, "trust_command:trust")
+    trust.take("directory", "the folder (default: this one)", "DIR", nargs="?")
+    how = trust.add_mutually_exclusive_group()
+    how.add_argument("--yes", action="store_true", help="do not ask")
+    how.add_argument("--forget", action="store_true", help="take the answer back; it is asked for again")
+    how.add_argument("--list", action="store_true", help="what was decided about which folders")
+
+
 def _add_servers(commands: Any) -> None:
     protocols = "serve a local model over the OpenAI and Anthropic protocols"
     model = command(commands, "serve-model", protocols, "serving:serve_model")
@@ -243,13 +253,16 @@ def _add_servers(commands: Any) -> None:
 
 
 _PARTS = (
-    _add_run,
-    _add_review,
-    _add_chat,
-    _add_sessions,
-    _add_models,
-    _add_keys,
-    _add_mcp,
-    add_eval,
+    *(
+        _add_run,
+        _add_review,
+        _add_chat,
+        _add_sessions,
+        _add_models,
+        _add_keys,
+        _add_mcp,
+        _add_trust,
+        add_eval,
+    ),
     _add_servers,
 )

@@ -2,8 +2,10 @@
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swink.app.assistant.luggage import with_skipped
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, find_project, look_up
 from swink.app.cli.terminal import ask_line, say
@@ -39,6 +41,11 @@ def known_trust() -> Trust:
     except TrustError as error:
         say(str(error), "warning")
         return Trust(find_project(_here()), "refused")
+
+
+def trust_without_person() -> Trust:
+    """What is known about this directory; its notice names what is skipped for want of trust."""
+    return with_skipped(known_trust(), Path(os.path.realpath(_here())))
 
 
 def ask_trust() -> Trust:

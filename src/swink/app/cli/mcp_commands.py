@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from swink.app.assistant.servers import Configured, find_servers
 from swink.app.assistant.settings import load_settings
-from swink.app.cli.directory import known_trust
+from swink.app.cli.directory import trust_without_person
 from swink.app.cli.terminal import say, table
 from swink.errors import MisuseError
 from swink.events.transcript.blockkinds import counted
@@ -85,7 +85,7 @@ async def _log_in(server: "HttpServer", *, with_browser: bool) -> int | None:
 
 
 def _configured() -> Configured:
-    settings, trust = load_settings(), known_trust()
+    settings, trust = load_settings(), trust_without_person()
     for problem in settings.problems:
         say(problem, "warning")
     brought = trust.brought if trust.is_trusted else None

@@ -16,7 +16,7 @@ from swink.agent.agentresult import AgentResult
 from swink.app.assistant.planning import plan_prompt, plan_tools
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
-from swink.app.cli.directory import change_directory, open_environment
+from swink.app.cli.directory import change_directory, open_environment, trust_without_person
 from swink.app.cli.explain import explain
 from swink.app.cli.jsonlines import JsonPrinter
 from swink.app.cli.output import OutputFailed, check_output, claim_stdout
@@ -67,7 +67,7 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     schema = None if arguments.output_schema is None else read_schema(arguments.output_schema)
     prompt = read_prompt(arguments.prompt)
     saved = saved_run(arguments)
-    environment = open_environment(load_settings()) if arguments.coding else None
+    environment = open_environment(load_settings(), trust_without_person()) if arguments.coding else None
     agent = make_agent(arguments, session=None if saved is None else saved.session, environment=environment)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
@@ -90,14 +90,19 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
 
 async def _inside(environment: "AgentEnvironment", answering: Coroutine[Any, Any, int]) -> int:
     """Answer in an environment that is open meanwhile."""
+
+    def tell() -> None:
+        for notice in environment.take_notices():
+            say(notice)
+
     try:
         await environment.open()
         await environment.servers.settle()
+        tell()
         return await answering
     finally:
         answering.close()  # it has not begun if the environment did not open
-        for notice in environment.take_notices():
-            say(notice)
+        tell()
         await environment.aclose()
 
 

@@ -81,12 +81,16 @@ def apply_settings(context: CommandContext, settings: UserSettings) -> None:
         context.say(f"{settings.path}, {problem}", "error")
 
 
-async def ask_trust(context: CommandContext, trust: Trust) -> Trust:
-    """Ask whether a project is trusted, or what has changed in it; remember the answer."""
+async def ask_trust(context: CommandContext, trust: Trust, before: Trust | None = None) -> Trust:
+    """Ask whether a project is trusted, or what has changed in it; remember the answer.
+
+    Without one it stays as it was `before`, if it was asked about already, else untrusted for now.
+    """
     found = await in_thread(what_is_there, trust.project)
-    key = await context.ask(TrustQuestion(trust, found, KeyGuard(context.driver.clock)))
+    escape = "decides later" if before is None else "leaves it as it is"
+    key = await context.ask(TrustQuestion(trust, found, KeyGuard(context.driver.clock), escape))
     if key is None:
-        return decided(trust, False)
+        return before or decided(trust, False)
     try:
         return await in_thread(answer, trust, key)
     except TrustError as error:

@@ -6,7 +6,7 @@ from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.contextuse import ContextUse, measure
 from swink.app.assistant.sessionfacts import format_age
 from swink.app.assistant.settings import load_settings
-from swink.app.assistant.trust import forget, look_up
+from swink.app.assistant.trust import look_afresh, look_up
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.wizard import Wizard
 from swink.errors import MisuseError
@@ -146,9 +146,12 @@ async def trust(context: CommandContext, rest: str) -> None:
     environment = _environment(context)
     if environment.trust.standing == "never":
         raise MisuseError(environment.trust.notice or "")
-    await in_thread(forget, environment.directory)
-    await environment.open(trust=await ask_trust(context, await in_thread(look_up, environment.directory)))
-    context.say(f"{environment.trust.project} is {'' if environment.trust.is_trusted else 'not '}trusted")
+    before = environment.trust
+    trust = await ask_trust(context, await in_thread(look_afresh, environment.directory), before)
+    if trust is not before:
+        await environment.open(trust=trust)
+    still = "still " if trust is before else ""
+    context.say(f"{trust.project} is {still}{'' if trust.is_trusted else 'not '}trusted")
 
 
 @command("#keys", other_names=("/keys",))

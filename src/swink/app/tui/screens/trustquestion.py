@@ -17,7 +17,7 @@ from swink.app.tui.escaping import visible
 
 
 class TrustQuestion(ModalScreen[str | None]):
-    """Left with one of the keys of the question's answers, or with None to decide later."""
+    """Left with one of the keys of the question's answers, or with None for what Esc does."""
 
     DEFAULT_CSS = """
     TrustQuestion { align: center middle; background: $background 60%; }
@@ -35,16 +35,19 @@ class TrustQuestion(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"answer('{key}')", show=False) for key in "yan"),
-        Binding("escape", "answer('')", "decide later"),
+        Binding("escape", "answer('')", "no answer"),
         Binding("pageup", "turn('up')", "earlier changes", priority=True),
         Binding("pagedown", "turn('down')", "later changes", priority=True),
     ]
 
-    def __init__(self, trust: Trust, found: Sequence[str], guard: KeyGuard) -> None:
+    def __init__(
+        self, trust: Trust, found: Sequence[str], guard: KeyGuard, escape: str = "decides later"
+    ) -> None:
         super().__init__()
         self._trust = trust
         self._found = found
         self._guard = guard
+        self._escape = escape
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
@@ -59,7 +62,7 @@ class TrustQuestion(ModalScreen[str | None]):
             answers = [Option(Text(f"{key}  {text}"), key) for key, text in self._trust.answers.items()]
             yield OptionList(*answers, markup=False)
             paging = "PgUp and PgDn show all changes · " if self._trust.changes else ""
-            yield Static(f"{paging}Enter takes · Esc decides later", classes="hints", markup=False)
+            yield Static(f"{paging}Enter takes · Esc {self._escape}", classes="hints", markup=False)
 
     def on_mount(self) -> None:
         options = self.query_one(OptionList)
