@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from swink.app.assistant.instructionfiles import MOST_CHARACTERS, read_instructions
+from swink.app.assistant.trust import what_is_there
 
 
 @pytest.fixture
@@ -69,3 +70,49 @@ def test_a_file_cannot_end_its_own_fence_and_bytes_that_are_no_text_are_harmless
     text = read_instructions(project, project).text
     assert text.count("</instructions>") == 1
     assert text.endswith("</instructions>")
+
+
+def test_claude_md_is_read_in_each_directory_that_has_no_agents_md(user: Path, project: Path):
+    (user.parent / "CLAUDE.md").write_text("be verbose")
+    (project / "CLAUDE.md").write_text("at the root")
+    (project / "src" / "AGENTS.md").write_text("in src")
+    (project / "src" / "CLAUDE.md").write_text("not this one")
+    (project / "src" / "deep" / "CLAUDE.md").write_text("deep down")
+    found = read_instructions(project / "src" / "deep", project)
+    assert found.files == (
+        project / "CLAUDE.md",
+        project / "src" / "AGENTS.md",
+        project / "src" / "deep" / "CLAUDE.md",
+    )
+    assert "not this one" not in found.text
+    assert "be verbose" not in found.text
+    assert found.notices == ()
+    assert what_is_there(project) == ["CLAUDE.md"]
+    assert read_instructions(project / "src" / "deep", None).text == ""  # nobody trusts it
+
+
+def test_a_claude_md_that_leads_out_of_the_project_is_refused(user: Path, project: Path, tmp_path: Path):
+    (tmp_path / "secret").write_text("the secret")
+    (project / "CLAUDE.md").symlink_to(tmp_path / "secret")
+    found = read_instructions(project, project)
+    assert found.text == ""
+    assert "outside of the project" in found.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("See @docs/style.md and @./other.md.", "@docs/style.md, @./other.md"),
+        ("- @~/.claude/mine.md", "@~/.claude/mine.md"),
+        ("Use `@docs/style.md`\n```\n@a/b.md\n```\n", ""),
+        ("write to ada@example.com or @ada", ""),
+    ],
+)
+def test_imports_are_not_followed_and_that_is_told(user: Path, project: Path, text: str, named: str):
+    (project / "CLAUDE.md").write_text(text)
+    notices = read_instructions(project, project).notices
+    assert notices == (
+        (f"{project / 'CLAUDE.md'} imports {named}; imports are not followed, the agent can read the files",)
+        if named
+        else ()
+    )

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from swink.app.assistant.brought import BROUGHT_ALONG as BROUGHT_ALONG
 from swink.app.assistant.brought import Brought, describe_changes, read_brought
+from swink.app.assistant.instructionfiles import own_instructions
 from swink.errors import AgentError
 from swink.system.filelock import alone
 from swink.system.files import write_whole
@@ -50,7 +51,9 @@ _MOST_TOLD = 3
 
 def what_is_there(project: Path) -> list[str]:
     """What the project brings along that would be read; blocking."""
-    return [name for name in ("AGENTS.md", *BROUGHT_ALONG) if os.path.lexists(project / name)]
+    instructions = own_instructions(project)
+    found = [name for name in BROUGHT_ALONG if os.path.lexists(project / name)]
+    return [*([] if instructions is None else [instructions.name]), *found]
 
 
 class TrustError(AgentError):
