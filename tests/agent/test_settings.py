@@ -54,6 +54,17 @@ async def test_the_stream_function_given_asks_every_model():
     assert asked(own) == ["test:m", "anthropic:claude-sonnet-4-6", "openai:gpt-5", "test:m"]
 
 
+async def test_fallbacks_that_are_assigned_hold_from_the_next_turn_on_and_wrong_ones_change_nothing():
+    model = ScriptedModel([NetworkError("down"), "from b"])
+    agent = Agent("test:a", stream_fn=model, retry=ExponentialBackoff(1))
+    agent.fallback_models = ["test:a", "test:b"]
+    with pytest.raises(UnknownModel, match="provider:model"):
+        agent.fallback_models = ["nope"]
+    assert agent.fallback_models == ("test:a", "test:b")
+    assert (await agent.run("hi")).text == "from b"
+    assert [spec.model_id for spec in model.models] == ["a", "b"], "the model itself is no fallback"
+
+
 async def test_the_stream_function_given_asks_fallbacks_given_by_name():
     own = ScriptedModel([NetworkError("down"), "fine"])
     agent = Agent(

@@ -326,6 +326,18 @@ class Agent(TypedAgent[DepsT, OutputT]):
         self._config.model = replace(self.model, thinking_level=level)
 
     @property
+    def fallback_models(self) -> tuple[Model | tuple[Model, StreamFn], ...]:
+        """The models that are asked in turn when the model fails; assign to change them."""
+        return tuple(self._config.fallbacks)
+
+    @fallback_models.setter
+    def fallback_models(self, models: Sequence[Model | tuple[Model, StreamFn]]) -> None:
+        fallbacks = tuple(check_list("fallback_models", models, "models"))
+        for fallback in fallbacks:
+            check_name(*self._config.fallback_route(fallback))
+        self._config.fallbacks = fallbacks
+
+    @property
     def system_prompt(self) -> SystemPrompt:
         """The system prompt, or the function that writes it; assign to change it."""
         return self._state.context.system_prompt

@@ -253,9 +253,13 @@ class AgentLoopConfig(Struct, kw_only=True):
         return self.model if type(self.model) is ModelSpec else catalog.parse_model(self.model)
 
     def routes(self) -> tuple[Route, ...]:
-        """Whom a turn may ask, and how: the model, then its fallbacks."""
-        fallbacks = check_list("fallbacks", self.fallbacks, "models") if self.fallbacks else ()
-        return (self.route_to(self.model), *[self._fallback(item) for item in fallbacks])
+        """Whom a turn may ask, and how: the model, then its fallbacks, less those that name it too."""
+        first = self.route_to(self.model)
+        if not self.fallbacks:
+            return (first,)
+        name, items = str(first[0]), check_list("fallbacks", self.fallbacks, "models")
+        others = [(item, self.fallback_route(item)) for item in items]
+        return (first, *[route for item, route in others if type(item) is tuple or str(route[0]) != name])
 
     def route_to(self, model: Model) -> Route:
         """The model, and what asks it: the stream function given, or the one registered or in the catalog."""
@@ -269,7 +273,8 @@ class AgentLoopConfig(Struct, kw_only=True):
             made = self.made[provider] = make, catalog.stream_fn_for(spec)
         return spec, asked_through(made[1])
 
-    def _fallback(self, item: Model | tuple[Model, StreamFn]) -> Route:
+    def fallback_route(self, item: Model | tuple[Model, StreamFn]) -> Route:
+        """A fallback model, and what asks it."""
         if not isinstance(item, tuple):
             return self.route_to(item)
         if len(item) != 2:

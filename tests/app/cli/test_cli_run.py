@@ -546,6 +546,31 @@ def test_a_retry_is_told_and_the_reply_starts_on_a_new_line(place: Place, provid
     assert "fallback_models" not in done.err
 
 
+def test_retries_and_fallbacks_are_those_of_the_settings(place: Place, provider: Provider):
+    config = place.configure('retries = 1\nfallbacks = ["openai:second", "nobody:m"]\n')
+    provider.replies = [Refusal(500, "broken"), Refusal(500, "broken"), ["Whole."]]
+    done = place.swink("run", "--model", "openai:first", "hi", env=provider.env)
+    assert (done.code, done.out) == (0, "Whole.\n")
+    assert [request["model"] for request in provider.requests] == ["first", "first", "second"]
+    assert done.err.count("trying again in") == 1
+    assert done.err.count("openai:first does not answer; switched to openai:second") == 1
+    assert f"{config}, line 2: fallbacks: unknown provider 'nobody'" in done.err
+
+
+def test_an_interrupt_while_a_retry_is_waited_for_ends_the_run(place: Place, provider: Provider):
+    provider.replies = [Refusal(500, "broken")]
+    process = place.start("run", "--model", "openai:m", "--session", "new", "hi", env=provider.env)
+    assert process.stderr is not None
+    told = b""
+    while b"trying again" not in told:
+        told += os.read(process.stderr.fileno(), 1000)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert b"swink: session " in err
+    assert b'"hi"' in b"".join(path.read_bytes() for path in place.sessions.glob("*.jsonl"))
+
+
 def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, provider: Provider):
     provider.replies = [["Once upon a time", STALL]]
     process = place.start("run", "--model", "openai:m", "Tell me a story", env=provider.env)

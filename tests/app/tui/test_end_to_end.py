@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from command_line import KEY, STALL, Call, Place, Provider
+from command_line import KEY, STALL, Call, Place, Provider, Refusal
 from terminal import Terminal, Tmux
 from tests.counts import left_to_more
 
@@ -50,6 +50,41 @@ def test_a_write_is_shown_as_a_diff_approved_and_done(project: Place, provider: 
         assert (project.here / "notes.txt").read_text() == "one\n2\nthree\n"
         leave(terminal)
         terminal.wait_for("I changed a line.", "swink --resume ")
+
+
+def test_a_server_that_fails_is_asked_again_with_a_countdown_that_esc_ends(
+    project: Place, provider: Provider
+):
+    provider.replies = [Refusal(500, "broken")]
+    with begin(project, provider) as terminal:
+        terminal.type("a long task\r")
+        terminal.wait_for("attempt 2 failed", "retry in ", "Esc stops")
+        assert "attempt 1 failed" not in terminal.shown
+        asked = len(provider.requests)
+        terminal.press("escape")
+        terminal.wait_for("aborted")
+        terminal.wait_until_gone("retry in ")
+        provider.replies = [["Done at last."]]
+        terminal.type("go on\r")
+        terminal.wait_for("Done at last.", "idle")
+        assert len(provider.requests) == asked + 1
+        assert "a long task" in said(provider)
+        leave(terminal)
+
+
+def test_a_fallback_is_set_with_the_model_and_stays_when_it_has_answered(project: Place, provider: Provider):
+    project.configure("retries = 0\n")
+    provider.replies = [Refusal(500, "broken"), ["From the second."], ["Again."]]
+    with begin(project, provider) as terminal:
+        terminal.type("/model fallback openai:second\r")
+        terminal.wait_for("if openai:m fails for good: openai:second")
+        terminal.type("hi\r")
+        terminal.wait_for("openai:m does not answer; switched to openai:second", "From the second.", "idle")
+        terminal.type("and?\r")
+        terminal.wait_for("Again.", "idle")
+        assert terminal.shown.count("does not answer") == 1
+        leave(terminal)
+    assert [request["model"] for request in provider.requests] == ["m", "second", "second"]
 
 
 @left_to_more

@@ -9,6 +9,7 @@ from swink.app.tui.look import LOOKS
 from swink.app.tui.view.folds import Folds
 from swink.app.tui.view.linewindow import LineWindow
 from swink.app.tui.view.painters import Setting
+from swink.events import RetryScheduled
 from swink.events.transcript import (
     AgentStopped,
     Block,
@@ -21,6 +22,7 @@ from swink.events.transcript import (
     Spent,
     ThinkingBlock,
     ToolBlock,
+    Transcript,
 )
 from swink.events.transcript.blocklist import BlockList
 from swink.messages import Text, Usage
@@ -346,6 +348,17 @@ def test_a_retry_counts_down_to_the_next_attempt():
     clock.now += 1.5
     assert not window.is_moving
     assert texts(window)[0].endswith("busy · attempt 1 failed")
+
+
+def test_attempts_in_a_row_are_one_notice_that_counts_down_anew():
+    clock, transcript = Clock(), Transcript()
+    window = a_window(width=60, clock=clock)
+    for attempt, delay in ((1, 1.0), (2, 2.0), (3, 4.0)):
+        version = transcript.since(0).version
+        transcript.take(RetryScheduled(attempt, delay, "busy"))
+        window.take_changes(transcript.since(version if attempt > 1 else 0))
+        clock.now += delay / 2
+    assert texts(window) == ["↻ busy · attempt 3 failed, trying again in 2.0 s"]
 
 
 @pytest.mark.parametrize("end", [Ended("aborted"), AgentStopped("the run was aborted")])

@@ -35,8 +35,9 @@ def test_while_it_runs_it_tells_how_long_and_what_it_waits_for():
     shown = line(Status(activity, 66.0, "m", queued=2))
     assert "running" in shown
     assert "1:05" in shown
-    assert "retry in 0 s" in shown
+    assert "trying again" in shown
     assert "2 queued" in shown
+    assert "retry in 4 s, Esc stops" in line(Status(activity, 5.0, "m"))
 
 
 def test_commands_in_the_background_are_counted_while_there_are_any():

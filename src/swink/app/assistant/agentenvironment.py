@@ -15,9 +15,11 @@ from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
 from swink.agent.config import ApprovalMode, PromptContext
 from swink.agent.policy import Approve, Policy
+from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.app.assistant.brought import Brought
 from swink.app.assistant.cautions import Cautions, describe_machine
 from swink.app.assistant.customcommands import CustomCommand, read_commands
+from swink.app.assistant.fallbacks import stay_with_fallback
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
 from swink.app.assistant.outsideapproval import OutsideApproval
@@ -145,18 +147,21 @@ class AgentEnvironment:
         options: StreamOptions = StreamOptions(),
         policies: Sequence[Policy] = (),
         stream_fn: StreamFn | None = None,
+        retry: RetryStrategy = ExponentialBackoff(),
+        fallback_models: Sequence[ModelSpec] = (),
     ) -> Agent:
         """An agent that works here; every call is put to `approve`, whose word may change later.
 
         The policies hold for its sub-agents too, and limits count all of them together.
         """
         self._terms = {"approve": approve, "approval_mode": approval_mode}
-        self._terms |= {"options": options, "stream_fn": stream_fn}
+        self._terms |= {"options": options, "stream_fn": stream_fn, "retry": retry}
         self.agent = Agent(
             model,
             system_prompt=self._prompt if system is None else system,
             tools=[*tools, self, *_gone(session, tools)],
             session=session,
+            fallback_models=fallback_models,
             policies=[HoldBelow(policies), *policies] if policies else (),
             # What a small model writes as a summary loses more than a window that is cut.
             transform_context="window" if is_small(with_limits(model)) else "summary",
@@ -261,8 +266,12 @@ class AgentEnvironment:
     def _make_sub_agent(self, kind: Kind) -> Agent:
         assert self.agent is not None
         prompt = PROMPTS[kind] if self._around is None else f"{PROMPTS[kind]}\n\n{self._around}"
-        tools = [_SubAgentTools(self, kind)]
-        return Agent(self.agent.model, system_prompt=prompt, tools=tools, **self._terms)
+        tools, others = [_SubAgentTools(self, kind)], self.agent.fallback_models
+        agent = Agent(
+            self.agent.model, system_prompt=prompt, tools=tools, fallback_models=others, **self._terms
+        )
+        agent.subscribe(lambda event: stay_with_fallback(agent, event))
+        return agent
 
     def tools_of(self, kind: Kind) -> Sequence[Tool]:
         """The tools of a sub-agent now; those that read, if it only looks or the assistant plans by now."""

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
 from swink.agent.policy import Approve, Policy
+from swink.agent.retry import ExponentialBackoff
 from swink.app.assistant.approvalmodes import ApprovalWord
+from swink.app.assistant.fallbacks import read_fallbacks
 from swink.app.assistant.modelchoice import ModelChoice, choose_model, unknown_provider
 from swink.app.assistant.planning import without_plan
 from swink.app.assistant.settings import load_settings
@@ -71,6 +73,11 @@ def make_agent(
         if environment is not None:
             environment.attend(permissions)
     terms: Any = {"session": session, "options": options, "approve": approver, "approval_mode": "on"}
+    settings = load_settings()
+    terms["retry"] = ExponentialBackoff(max_attempts=settings.retries + 1)
+    terms["fallback_models"], problems = read_fallbacks(settings, thinking)
+    for problem in problems:
+        tell(problem)
     limits = [*_limits(arguments), *policies]
     if environment is not None:
         return environment.make_agent(model, system=prompt or None, tools=tools, policies=limits, **terms)

@@ -13,6 +13,7 @@ from swink import __version__
 from swink.agent import Agent
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.approvalmodes import APPROVAL_WORDS, MEANINGS, parse_approval
+from swink.app.assistant.fallbacks import obey_fallback
 from swink.app.assistant.modelchoice import LOCAL, parse_model
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import plan_prompt, plan_tools
@@ -41,6 +42,7 @@ from swink.system.threads import run_to_end, runner_to_end
 _SAMPLE = "In one sentence: what is the sea?"
 _SAMPLE_TOKENS = 60
 _HELP = f"""/model [NAME]    show the model, or take another one; the conversation goes on
+/model fallback  models to ask when it fails: show them, or NAME…, or none
 /approve [WORD]  show or set when tool calls are asked about: {", ".join(APPROVAL_WORDS)}
 /clear           forget the conversation and begin a new one
 /help            this
@@ -248,6 +250,9 @@ class LineChat:
                 print(self._agent.model)
             case "/model", name:
                 try:
+                    if (told := obey_fallback(self._agent, name)) is not None:
+                        print(told)
+                        return False
                     self._agent.model = replace(parse_model(name), thinking_level=self._agent.thinking_level)
                     print(f"switched to {self._agent.model}")
                 except AgentError as error:

@@ -12,7 +12,16 @@ from swink.app.assistant.toolcalls import format_call
 from swink.app.cli.explain import strip_advice
 from swink.app.cli.terminal import add_style, say, say_in_passing
 from swink.events import AgentEvent, CustomEvent, MessageEnd, MessageUpdate
-from swink.events.transcript import Block, Compacted, Discarded, NoticeBlock, Retrying, ToolBlock, Transcript
+from swink.events.transcript import (
+    Block,
+    Compacted,
+    Discarded,
+    Fallback,
+    NoticeBlock,
+    Retrying,
+    ToolBlock,
+    Transcript,
+)
 from swink.events.transcript.blockkinds import counted
 from swink.messages import AssistantMessage, text_of
 from swink.messages.jsondata import encode
@@ -91,6 +100,8 @@ class TextPrinter:
                 self._warn(replace(notice, reason=strip_advice(notice.reason)))
             case NoticeBlock(notice=Retrying() as notice):
                 self._warn(replace(notice, error=strip_advice(notice.error)))
+            case NoticeBlock(notice=Fallback() as notice):
+                self._warn(notice)
             case NoticeBlock(notice=Compacted(dropped)) if block.is_passing:
                 why = "the conversation is longer than the model's window"
                 are = "is" if dropped == 1 else "are"
@@ -105,7 +116,7 @@ class TextPrinter:
         elif call.is_settled and call.state != "done":
             self._note(f"✗ {call.name}: {text_of(call.content)}")
 
-    def _warn(self, notice: Discarded | Retrying) -> None:
+    def _warn(self, notice: Discarded | Fallback | Retrying) -> None:
         self._close_line()
         say(str(notice), "warning")
 

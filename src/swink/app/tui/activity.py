@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.events import AgentEnd, AgentEvent, AgentStart, MessageEnd, MessageStart, MessageUpdate
-from swink.events.kinds import CustomEvent, RetryScheduled, TurnStart
+from swink.events.kinds import CustomEvent, ModelFallback, RetryScheduled, TurnStart
 from swink.messages import AssistantMessage
 from swink.stream import TextDelta, ThinkingDelta, ToolCallDelta
 
@@ -38,7 +38,7 @@ class Activity(Struct, frozen=True):
                 return replace(self, turn=turn)
             case RetryScheduled(delay=delay):
                 return replace(self, retry_at=now + delay)
-            case MessageUpdate() | MessageStart() | AgentStart() | AgentEnd():
+            case MessageUpdate() | MessageStart() | AgentStart() | AgentEnd() | ModelFallback():
                 return replace(self, retry_at=None, reading=None, loading="")
             case CustomEvent("prompt_progress", {"done": int(done), "total": int(total)}):
                 return replace(self, reading=(done, total), loading="")

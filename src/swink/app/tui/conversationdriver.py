@@ -16,6 +16,7 @@ from swink.agent import Agent
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.agent.eventstream import Subscription
 from swink.app.assistant.codereview import ReviewFinding
+from swink.app.assistant.fallbacks import stay_with_fallback
 from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.app.tui.activity import Activity, Clock, Pace, State
 from swink.app.tui.owncommands import OwnCommands
@@ -291,6 +292,7 @@ class ConversationDriver:
     def _take_event(self, event: AgentEvent) -> None:
         self.transcript.take(event)
         self._pace.take_event(event)
+        stay_with_fallback(self.agent, event)
         if type(event) is not MessageUpdate or self.activity.retry_at or self.activity.reading:
             self.activity = self.activity.after(event, self.clock())
         if self._aborting and isinstance(event, AgentStart):

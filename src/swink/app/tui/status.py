@@ -62,7 +62,9 @@ def items_of(status: Status) -> list[StatusItem]:
     if running and activity.since is not None:
         items.append(StatusItem(60, _elapsed(status.now - activity.since)))
     if activity.retry_at is not None:
-        items.append(StatusItem(90, f"retry in {max(0.0, activity.retry_at - status.now):.0f} s", "warning"))
+        left = activity.retry_at - status.now
+        told = f"retry in {left:.0f} s, Esc stops" if left > 0 else "trying again"
+        items.append(StatusItem(90, told, "warning"))
     if activity.reading is not None:
         done, total = activity.reading
         items.append(StatusItem(85, f"reading {100 * done // max(1, total)} %", "accent"))

@@ -339,6 +339,15 @@ class Transcript:
         else:
             self._blocks.put(place, block)
 
+    def _take_retry(self, event: RetryScheduled) -> None:
+        """One notice for all attempts in a row."""
+        notice, items = Retrying(event.attempt, event.delay, event.error), self._blocks.items
+        match items[-1] if items else None:
+            case NoticeBlock(notice=Retrying()) as last:
+                self._blocks.put(len(items) - 1, replace(last, notice=notice))
+            case _:
+                self.note(notice)
+
     def _take_report(self, event: ContextCompacted) -> None:
         report = event.report
         tokens = report.tokens_before, report.tokens_after
@@ -358,7 +367,7 @@ class Transcript:
     _actions: ClassVar[dict[type, Callable[["Transcript", Any], None]]] = {
         MessageEnd: lambda self, event: self._take_message(event.message),
         MessageDiscarded: _discard,
-        RetryScheduled: lambda self, event: self.note(Retrying(event.attempt, event.delay, event.error)),
+        RetryScheduled: _take_retry,
         ModelFallback: lambda self, event: self.note(Fallback(event.from_model, event.to_model)),
         ContextCompacted: _take_report,
         ApprovalRequested: lambda self, event: self._calls.change(event.call_id, state="approval"),

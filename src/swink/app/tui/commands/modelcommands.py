@@ -4,6 +4,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
+from swink.app.assistant.fallbacks import obey_fallback
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.picker import Picker
@@ -14,10 +15,15 @@ from swink.models import catalog
 from swink.models.keys.accounts import ACCOUNTS
 
 
-@command("/model", "[NAME]", choices=lambda context: dict.fromkeys(map(str, catalog.models())))
+@command(
+    "/model", "[NAME | fallback NAME…]", choices=lambda context: dict.fromkeys(map(str, catalog.models()))
+)
 async def model(context: CommandContext, rest: str) -> None:
     """take another model; the conversation goes on"""
     agent = context.driver.agent
+    if (told := obey_fallback(agent, rest)) is not None:
+        context.say(told)
+        return
     if not rest:
         choices = {str(spec): _about(spec) for spec in sorted(catalog.models(), key=_has_no_key)}
         rest = await context.ask(Picker("model", choices, str(agent.model)))

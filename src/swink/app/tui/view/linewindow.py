@@ -234,14 +234,14 @@ class LineWindow:
             self._running.pop(place, None)
         if isinstance(block, ReplyBlock) and block.is_complete:
             self._painter.forget(block.id)
+        match block:
+            case NoticeBlock(notice=Retrying(delay=delay)):
+                self._due[block.id] = self._clock() + delay
+            case NoticeBlock(notice=Ended() | AgentStopped()):
+                self._due.clear()  # nothing follows any more
+            case _:
+                pass
         if place == len(self.blocks):
-            match block:
-                case NoticeBlock(notice=Retrying(delay=delay)):
-                    self._due[block.id] = self._clock() + delay
-                case NoticeBlock(notice=Ended() | AgentStopped()):
-                    self._due.clear()  # nothing follows any more
-                case _:
-                    pass
             self.blocks.append(block)
             self._heights.append(0 if self.is_hidden_at(place) else estimate(block, self.setting.width))
         else:
