@@ -100,6 +100,18 @@ def test_a_wrong_entry_of_a_table_is_told_with_its_line_and_the_others_hold(file
     assert provider.startswith(f"{file}, line 5: a is wrong (Invalid enum value 'cohere')")
 
 
+def test_checkers_can_be_switched_off_all_or_one(file: Path):
+    file.write_text("diagnostics = false\n")
+    assert load_settings().diagnostics is False
+    file.write_text('[diagnostics]\nruff = false\nmypy = "no"\n[diagnostics.mine]\ncommand = "mine"\n')
+    settings = load_settings()
+    assert settings.diagnostics == {"ruff": False}
+    assert [problem.partition(": ")[0] for problem in settings.problems] == [
+        f"{file}, line 3",
+        f"{file}, line 4",
+    ]
+
+
 def test_a_file_that_is_no_toml_is_refused_with_the_place(file: Path):
     file.write_text('theme = "light\n')
     with pytest.raises(MisuseError, match="line 1"):

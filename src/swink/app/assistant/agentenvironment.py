@@ -222,12 +222,17 @@ class AgentEnvironment:
             from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
 
             here, hidden = self.directory, self.hidden()
+            sandbox = Sandbox(here, hidden=hidden, or_none=self.is_own)
             if self.is_coding:
                 options: Any = {"hidden": hidden, "background": self.background, "or_none": self.is_own}
                 self._base = tuple(coding_tools(here, outside=self._outside, **options))
             else:
                 self._base = (*fetch_tools(), *todo_tools())
-            sandbox = Sandbox(here, hidden=hidden, or_none=self.is_own)
+            if self.trust.is_trusted:
+                from swink.app.assistant.diagnostics import Diagnostics
+
+                checks = Diagnostics(here, self.settings.diagnostics, sandbox, self._tell_once)
+                self._base = tuple(checks.checking(self._base))
             place, brought = config_dir() / "tools", self._brought
             own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
             theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]

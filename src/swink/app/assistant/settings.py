@@ -77,7 +77,7 @@ class UserSettings(Struct, frozen=True):
     status_command: str | None = None
     sandbox: SandboxSettings = SandboxSettings()
     providers: dict[str, OwnProvider] = {}
-    diagnostics: dict[str, CheckerSettings] = {}
+    diagnostics: dict[str, CheckerSettings | bool] | bool = True
     keys: dict[str, str] = {}
     mcp: dict[str, dict[str, Any]] = {}
     problems: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ _TAKES = {
     "status_command": 'a command, e.g. status_command = "~/bin/status"',
     "sandbox": 'a table, e.g. [sandbox] and below it network = "ask"',
     "providers": 'a table of servers, e.g. [providers.mine] and below it kind = "openai"',
-    "diagnostics": 'a table of programs, e.g. [diagnostics.ruff] and below it command = "ruff check"',
+    "diagnostics": 'false, or a table of programs, e.g. [diagnostics.mine] and below it command = "mine"',
     "keys": 'a table of texts, e.g. [keys] and below it command_palette = "ctrl+k"',
     "mcp": 'a table of servers, e.g. [mcp.files] and below it command = "npx"',
 }
