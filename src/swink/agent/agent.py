@@ -33,7 +33,7 @@ from swink.events import AgentEvent, CompactionReport
 from swink.messages import AssistantMessage, Input, LlmMessage, Message, ModelSpec, ThinkingLevel, as_messages
 from swink.messages.checks import check_list
 from swink.messages.history import History, Snapshot
-from swink.messages.providertools import HostedTool
+from swink.messages.providertools import Hosted
 from swink.messages.records import PendingApproval, pending_of
 from swink.models.catalog import check_name
 from swink.stream import StreamFn, StreamOptions
@@ -128,7 +128,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
         follow_up_mode: QueueMode = "one_at_a_time",
         tool_execution: ToolExecution = "concurrent",
         tool_timeout: float | None = None,
-        hosted: Sequence[HostedTool] = (),
+        hosted: Hosted = (),
         session: PlainSession | None = None,
         state: dict[str, Any] | None = None,
         **unknown: Any,

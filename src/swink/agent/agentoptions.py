@@ -26,7 +26,7 @@ from swink.agent.policy import Answer, Approve, Policy
 from swink.agent.retry import RetryStrategy
 from swink.errors import InvalidInput, MisuseError
 from swink.messages import LlmMessage, Message, ThinkingLevel
-from swink.messages.providertools import HostedTool
+from swink.messages.providertools import Hosted
 from swink.stream import StreamFn, StreamOptions, ToolSpec
 from swink.tools import Tool, ToolContext, ToolSource, WantsT
 from swink.tools.schema.signature import wanted
@@ -106,7 +106,7 @@ class AgentOptions(TypedDict, Generic[D], total=False):
     follow_up_mode: QueueMode
     tool_execution: ToolExecution
     tool_timeout: float | None
-    hosted: Sequence[HostedTool]
+    hosted: Hosted
     session: PlainSession | None
     state: dict[str, Any] | None
 

@@ -25,7 +25,7 @@ from swink.messages import (
 )
 from swink.messages.checks import check_hook, check_list, check_positive, check_type, check_word
 from swink.messages.jsondata import copy_data
-from swink.messages.providertools import HostedTool, check_hosted
+from swink.messages.providertools import Hosted, check_hosted
 from swink.messages.records import Record
 from swink.models import catalog
 from swink.stream import StreamFn, StreamOptions, asked_through
@@ -156,8 +156,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     """Whether steering waits, without taking it; without a peek, it is polled and held until delivered."""
     tool_execution: ToolExecution = "concurrent"
     tool_timeout: float | None = None
-    hosted: Sequence[HostedTool] = ()
-    """Tools that the provider runs itself."""
+    hosted: Hosted = ()
+    """Tools that the provider runs itself; a function gives those for the model that is asked."""
     price: Callable[[ModelSpec], Price | None] | None = catalog.price_of
     state: dict[str, Any] = field(default_factory=dict[str, Any])
     deps: Any = None
@@ -208,7 +208,7 @@ class AgentLoopConfig(Struct, kw_only=True):
             check_is_type("output", self.output)
         if self.tool_timeout is not None:
             check_positive("tool_timeout", self.tool_timeout)
-        if self.hosted != ():
+        if self.hosted != () and (isinstance(self.hosted, type) or not callable(self.hosted)):
             self.hosted = check_hosted(self.hosted)
         if isinstance(self.approve, bool):
             raise InvalidInput("approve is a function of the request; approval_mode='off' asks for no call")

@@ -22,6 +22,7 @@ from swink.errors import Aborted, AlreadyRunning, ContextWindowOverflow, MisuseE
 from swink.events import CompactionReport, ContextCompacted
 from swink.messages import AssistantMessage, CustomMessage, Input, Message, Usage, UserMessage, as_messages
 from swink.messages.history import History, Snapshot
+from swink.messages.providertools import hosted_for
 from swink.messages.records import OpenTurn, pending_of
 from swink.system.aio import Turnstile
 
@@ -113,7 +114,8 @@ class Running:
         if (structured := request.structured) is None:
             return TurnSetup(config, context, deps=request.deps), policies
         # Forced at once, an answer would come before any tool is used.
-        is_forced = not context.tools and not config.hosted and config.spec.thinking_level == "off"
+        hosted = hosted_for(config.hosted, config.spec)
+        is_forced = not context.tools and not hosted and config.spec.thinking_level == "off"
         tool = structured.tool
         choice = tool.name if is_forced else None
         setup = TurnSetup(config, context, tools=(tool,), deps=request.deps, tool_choice=choice)

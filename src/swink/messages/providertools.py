@@ -7,7 +7,7 @@ name what its provider does not have. What they did stays in the reply: an `Exte
 result, citations on the text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr
 
 from swink.errors import InvalidInput
 from swink.messages.checks import check_type
+from swink.messages.modelspec import ModelSpec
 
 
 class Location(Struct, frozen=True, omit_defaults=True, tag="location", tag_field="type"):
@@ -115,6 +116,14 @@ class ProviderTool(Struct, frozen=True, omit_defaults=True, tag="provider_tool",
 
 
 HostedTool = WebSearch | WebFetch | CodeExecution | FileSearch | ImageGeneration | McpConnector | ProviderTool
+
+Hosted = Sequence[HostedTool] | Callable[[ModelSpec], Sequence[HostedTool]]
+"""The hosted tools of an agent, or a function that gives those for the model that is asked."""
+
+
+def hosted_for(hosted: Hosted, model: ModelSpec) -> Sequence[HostedTool]:
+    """The hosted tools for a model."""
+    return check_hosted(hosted(model)) if callable(hosted) else hosted
 
 
 def check_hosted(tools: Any) -> tuple[HostedTool, ...]:

@@ -12,6 +12,7 @@ from swink.agent.engine.run import Run
 from swink.events import CustomEvent
 from swink.messages import AssistantMessage, LlmMessage, Message, ModelSpec
 from swink.messages.history import Snapshot
+from swink.messages.providertools import hosted_for
 from swink.stream import LlmContext, OutputSchema, StreamFn
 from swink.tools import FINAL_OUTPUT, Tool
 
@@ -23,7 +24,8 @@ def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> L
     ledger, setup = run.ledger, run.setup
     model, config, tools = ledger.attempt.model, setup.config, setup.tools
     offered = () if model.capabilities is not None and not model.capabilities.tools else tools
-    context = LlmContext(setup.system_prompt, llm_messages(config, messages), offered, config.hosted)
+    hosted = hosted_for(config.hosted, model)
+    context = LlmContext(setup.system_prompt, llm_messages(config, messages), offered, hosted)
     if setup.own_tools and tools[-1].name == FINAL_OUTPUT:
         context = _with_output(context, tools[-1], model, stream_fn)
     if config.options.cache:

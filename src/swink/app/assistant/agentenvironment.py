@@ -30,6 +30,7 @@ from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
 from swink.app.assistant.trust import Trust, find_project
+from swink.app.assistant.websearch import search_for
 from swink.app.assistant.workplaces import has_work, is_home, why_no_tools
 from swink.errors import MisuseError
 from swink.memory.jsonl import sessions_dir
@@ -155,7 +156,8 @@ class AgentEnvironment:
         The policies hold for its sub-agents too, and limits count all of them together.
         """
         self._terms = {"approve": approve, "approval_mode": approval_mode}
-        self._terms |= {"options": options, "stream_fn": stream_fn, "retry": retry}
+        search = search_for(lambda: self.settings.web_search, self._tell_once)
+        self._terms |= {"options": options, "stream_fn": stream_fn, "retry": retry, "hosted": search}
         self.agent = Agent(
             model,
             system_prompt=self._prompt if system is None else system,
