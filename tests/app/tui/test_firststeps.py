@@ -1,7 +1,9 @@
 """First steps on the screen: trust, and a model to begin with."""
 
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,10 +16,12 @@ from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
 from swink.app.tui import ConversationDriver, SwinkApp
 from swink.app.tui.screens.help import Help
+from swink.app.tui.screens.serverform import ServerForm
 from swink.app.tui.screens.trustquestion import TrustQuestion
 from swink.app.tui.screens.wizard import Wizard
-from swink.errors import AuthError
+from swink.errors import AuthError, MisuseError
 from swink.messages import ModelSpec
+from swink.models import catalog
 from swink.models.keys.store import stored_key
 from swink.testing import Pause, ScriptedModel
 
@@ -148,7 +152,10 @@ async def test_many_changes_leave_room_for_the_answers(place: Path):
         app.leave()
 
 
-async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(tmp_path: Path, place: Path):
+@pytest.mark.parametrize("way", ["usual", "escape", "other"])
+async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(
+    tmp_path: Path, place: Path, way: str
+):
     scripted = ScriptedModel([AuthError("invalid x-api-key sk-wrong-1"), "yes"])
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -175,11 +182,67 @@ async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(tmp_path
         await pilot.pause()
         assert "sk-right-2" not in screen_text(app)
         await pilot.press("enter")
+        await until(pilot, lambda: "models of anthropic" in screen_text(app))
+        await until(pilot, lambda: "● " in screen_text(app))
+        assert "openai" not in screen_text(app)
+        await pilot.press(*{"usual": ["enter"], "escape": ["escape"], "other": ["down", "enter"]}[way])
         await until(pilot, lambda: bool(chosen))
-        assert chosen == ["anthropic:claude-sonnet-4-6"]
+        model = "anthropic:claude-3-5-haiku-latest" if way == "other" else "anthropic:claude-sonnet-4-6"
+        assert chosen == [model]
         assert scripted.options[1].api_key == "sk-right-2"
         assert stored_key("anthropic") == "sk-right-2"
-        assert load_settings().default_model == "anthropic:claude-sonnet-4-6"
+        assert load_settings().default_model == model
+        app.leave()
+
+
+FIELDS = ("mine", "openai", "http://localhost:8000/v1", "MY_KEY", "big, small")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_the_wizard_takes_a_server_of_ones_own(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+):
+    added: list[tuple[Any, ...]] = []
+
+    def add_provider(*said: Any) -> None:
+        if not said[2].startswith("http"):
+            raise MisuseError("that is no address")
+        added.append(said)
+        catalog.register_provider(said[0], lambda: ScriptedModel([]))
+
+    module: Any = ModuleType("ownproviders")
+    module.add_provider = add_provider
+    monkeypatch.setitem(sys.modules, "swink.app.assistant.ownproviders", module if is_there else None)
+    monkeypatch.setattr(catalog, "_registered", {})
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, environment, _ = app_in(empty)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: environment.instructions is not None)
+        chosen: list[str | None] = []
+        app.push_screen(Wizard(), chosen.append)
+        await until(pilot, lambda: "A server of my own" in screen_text(app))
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: "Speaks like" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: "Speaks like" not in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ServerForm) and len(app.screen.query(Input)) == 5)
+        await pilot.press("tab", "tab", "tab", "tab", "enter")
+        await until(pilot, lambda: "Name: nothing is written there" in screen_text(app))
+        for field, text in zip(app.screen.query(Input), FIELDS, strict=True):
+            field.value = text.replace("http", "ftp")
+        await pilot.press("enter")
+        problem = "that is no address" if is_there else "cannot keep servers of your own"
+        await until(pilot, lambda: problem in screen_text(app))
+        assert not chosen
+        if is_there:
+            app.screen.query_one("#base_url", Input).value = FIELDS[2]
+            await pilot.press("enter")
+            await until(pilot, lambda: bool(chosen))
+            assert added == [(*FIELDS[:4], ("big", "small"))]
+            assert chosen == ["mine:big"]
+            assert load_settings().default_model == "mine:big"
         app.leave()
 
 

@@ -15,8 +15,10 @@ from tests.counts import MORE
 from textual.pilot import Pilot
 
 from swink import tool
+from swink.app.assistant.modellist import ModelMemory, remember
 from swink.app.assistant.toolcalls import SessionTrust
 from swink.app.tui import SwinkApp
+from swink.app.tui.screens.serverform import ServerForm
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel
 from swink.tools import Workspace, read_tools, write_tools
@@ -89,12 +91,23 @@ async def looks(pilot: Pilot[Any], app: SwinkApp) -> None:
     await until(pilot, lambda: len(app.screen_stack) > 1)
 
 
+async def models(pilot: Pilot[Any], app: SwinkApp) -> None:
+    remember(ModelMemory(("openai:gpt-5",), ("xai:grok-4",)))
+    app.obey("/model")
+    await until(pilot, lambda: len(app.screen_stack) > 1)
+
+
+async def server(pilot: Pilot[Any], app: SwinkApp) -> None:
+    app.push_screen(ServerForm())
+    await until(pilot, lambda: len(app.screen_stack) > 1)
+
+
 async def help(pilot: Pilot[Any], app: SwinkApp) -> None:
     app.obey("/help")
     await until(pilot, lambda: len(app.screen_stack) > 1)
 
 
-SCENES: list[Scene] = [welcome, answer, approval, planning, looks, help]
+SCENES: list[Scene] = [welcome, answer, approval, planning, looks, models, server, help]
 REPLIES = [
     [Thinking("Where are lines read?"), "Let me look at how lines are read. ", READ],
     ["Here it is. ", EDIT],

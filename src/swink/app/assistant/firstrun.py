@@ -42,6 +42,7 @@ BEGINNINGS = (
         "then offline and free; better at code than the embedded one",
     ),
     Beginning("key", "An API key", "a provider's large model: the best at work, at its price"),
+    Beginning("server", "A server of my own", "any address that speaks like OpenAI or Anthropic"),
 )
 
 

@@ -6,13 +6,14 @@ from msgspec.structs import replace
 
 from swink.app.assistant.fallbacks import obey_fallback
 from swink.app.assistant.modelchoice import parse_model
+from swink.app.assistant.modellist import note_taken
 from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.app.tui.screens.modelpicker import ModelPicker
 from swink.app.tui.screens.picker import Picker
-from swink.messages import ModelSpec
 from swink.messages.checks import check_word
 from swink.messages.modelspec import THINKING_LEVELS, ThinkingLevel
 from swink.models import catalog
-from swink.models.keys.accounts import ACCOUNTS
+from swink.system.threads import in_thread
 
 
 @command(
@@ -25,10 +26,10 @@ async def model(context: CommandContext, rest: str) -> None:
         context.say(told)
         return
     if not rest:
-        choices = {str(spec): _about(spec) for spec in sorted(catalog.models(), key=_has_no_key)}
-        rest = await context.ask(Picker("model", choices, str(agent.model)))
+        rest = await context.ask(ModelPicker(str(agent.model)))
     if rest:
         context.driver.switch(replace(parse_model(rest), thinking_level=agent.thinking_level))
+        await in_thread(note_taken, str(agent.model))
         context.say(f"the model is now {agent.model}")
 
 
@@ -60,17 +61,3 @@ async def compact(context: CommandContext, rest: str) -> None:
     report = await context.driver.compact()
     if not (report.dropped or report.pruned):
         context.say("there is nothing to leave out: the conversation fits its window")
-
-
-def _about(spec: ModelSpec) -> str:
-    known = catalog.with_limits(spec)
-    price = catalog.price_of(spec)
-    told = [f"{known.context_window // 1000}k"] if known.context_window else []
-    told += [f"${price.input:g} in, ${price.output:g} out"] if price is not None else []
-    told += ["no key"] if _has_no_key(spec) else []
-    return ", ".join(told)
-
-
-def _has_no_key(spec: ModelSpec) -> bool:
-    account = ACCOUNTS.get(spec.provider)
-    return account is not None and account.variable is None

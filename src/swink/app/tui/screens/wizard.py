@@ -2,7 +2,7 @@
 
 import asyncio
 from threading import Event
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,9 +14,14 @@ from textual.widgets import Input, OptionList, Static
 from swink.app.assistant import firstrun
 from swink.app.tui.escaping import visible
 from swink.app.tui.screens.listscreen import ListRow, key_of
+from swink.app.tui.screens.modelpicker import ModelPicker
+from swink.app.tui.screens.serverform import ServerForm
 from swink.errors import AgentError
 from swink.models.keys.accounts import ACCOUNTS, ProviderAccount
 from swink.stream import StreamFn
+
+if TYPE_CHECKING:
+    from swink.app.tui.commands.commandtable import CommandContext
 
 Step = Literal["begin", "provider", "key", "kept", "fetch"]
 
@@ -95,6 +100,8 @@ class Wizard(ModalScreen[str | None]):
                 self._go("fetch")
                 self._stop = Event()
                 self.run_worker(self._fetch())
+            case "begin", "server":
+                self.run_worker(self._take_server())
             case "begin", _:
                 self._go("provider")
             case "provider", provider:
@@ -177,7 +184,32 @@ class Wizard(ModalScreen[str | None]):
         finally:
             self.query_one(Input).value = ""
         self.notify(f"the key of {self._account.provider} is in {where}", markup=False)
+        if not self._asks_key_alone:
+            model = await self._choose_model(self._account.provider, model)
         self.dismiss(model)
+
+    async def _choose_model(self, provider: str, usual: str | None) -> str | None:
+        """Which of the provider's models; Esc takes the usual one."""
+        picker = ModelPicker(usual or "", provider=provider, title=f"models of {provider}")
+        chosen = await _app(self).ask(picker)
+        if chosen is None or chosen == usual:
+            return usual
+        try:
+            await firstrun.remember_model(chosen)
+        except AgentError as error:
+            self.notify(str(error), markup=False, severity="warning")
+        return chosen
+
+    async def _take_server(self) -> None:
+        model = await _app(self).ask(ServerForm())
+        if model is None:
+            return
+        try:
+            await firstrun.remember_model(model)
+        except AgentError as error:
+            self._say("problem", str(error))
+        else:
+            self.dismiss(model)
 
     async def _fetch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -198,6 +230,10 @@ class Wizard(ModalScreen[str | None]):
         except AgentError as error:
             self.notify(str(error), markup=False, severity="warning")
         self.dismiss(firstrun.EMBEDDED)
+
+
+def _app(screen: Wizard) -> "CommandContext":
+    return cast("CommandContext", cast("Any", screen).app)
 
 
 def _option(id: str, title: str, about: str) -> ListRow:
