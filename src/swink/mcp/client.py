@@ -89,6 +89,12 @@ class McpServers:
         found = {connection.server.name: connection.problem for connection in self._connections}
         return {name: problem for name, problem in found.items() if problem}
 
+    async def silent(self, seconds: float) -> list[str]:
+        """Ask every server whether it is there; the names of those that gave no answer in time."""
+        answers = await asyncio.gather(*[connection.answers(seconds) for connection in self._connections])
+        names = [connection.server.name for connection in self._connections]
+        return [name for name, is_there in zip(names, answers, strict=True) if not is_there]
+
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools of all servers, named `server_tool`."""

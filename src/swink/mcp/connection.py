@@ -98,6 +98,25 @@ class ServerConnection:
             text = self._describe(first_error(error))
             raise McpError(f"MCP server {self.server.name!r} does not list its tools: {text}") from error
 
+    async def answers(self, seconds: float) -> bool:
+        """Whether the server answers in time; one that is gone counts as lost, one that is slow does not."""
+        session = self._session
+        if session is None or session.lost or session.client is None:
+            return False
+        try:
+            async with asyncio.timeout(seconds):  # which a person who is being asked does not stop
+                with self.sdk.without_baggage():
+                    await session.client.list_tools()
+        except TimeoutError:
+            return False
+        except self.sdk.failures as error:
+            found = first_error(error)
+            if isinstance(found, self.sdk.McpFailure) and getattr(found, "code", None) != self.sdk.CLOSED:
+                return str(found) != _FORGOTTEN  # it has something against the question, and is there
+            session.stop()
+            return False
+        return True
+
     async def call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
         """Call a tool; any failure is a `ToolError` that says whether the call may have had an effect."""
         try:

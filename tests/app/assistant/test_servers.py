@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from swink import Agent, ToolCall
+from swink.app.assistant import servers as server_states
 from swink.app.assistant.brought import Brought, read_brought
 from swink.app.assistant.forms import Form
 from swink.app.assistant.planning import ReadOnlyTools
@@ -200,6 +202,48 @@ async def test_a_server_whose_process_has_died_is_stopped_until_the_next_call(tm
         assert servers.states[0].state == "ready"
     finally:
         await servers.aclose()
+
+
+@needs_sdk
+async def test_a_server_over_http_that_is_gone_or_says_nothing_is_not_ready_when_somebody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(server_states, "_ANSWER", 0.5)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(BARE.with_name("sdk_server.py")), "http", "0", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    url = f"http://127.0.0.1:{int(await process.stdout.readline())}/mcp"
+    servers = Servers(lambda text: None)
+    try:
+        await servers.follow(Configured((HttpServer("web", url), bare("good"))))
+        await servers.settle()
+        assert [state.state for state in await servers.check()] == ["ready", "ready"]
+        process.send_signal(signal.SIGSTOP)
+        web, good = await servers.check()
+        assert (web.state, web.error, good.state) == ("silent", "it gave no answer within 0.5 s", "ready")
+        asking = asyncio.create_task(servers.check())
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        process.send_signal(signal.SIGCONT)
+        await eventually_checked(servers, "ready")
+        process.kill()
+        await process.wait()
+        assert [state.state for state in await servers.check()] == ["stopped", "ready"]
+        assert servers.states[0].error == "it has ended; the next call starts it again"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        await servers.aclose()
+
+
+async def eventually_checked(servers: Servers, state: str) -> None:
+    async with asyncio.timeout(60):
+        while (await servers.check())[0].state != state:
+            pass
 
 
 @needs_sdk

@@ -24,7 +24,7 @@ def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> L
     ledger, setup = run.ledger, run.setup
     model, config, tools = ledger.attempt.model, setup.config, setup.tools
     offered = () if model.capabilities is not None and not model.capabilities.tools else tools
-    hosted = hosted_for(config.hosted, model)
+    hosted = hosted_for(config.hosted, model) if config.hosted else ()
     context = LlmContext(setup.system_prompt, llm_messages(config, messages), offered, hosted)
     if setup.own_tools and tools[-1].name == FINAL_OUTPUT:
         context = _with_output(context, tools[-1], model, stream_fn)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from swink.mcp.client import McpServers
     from swink.mcp.serverconfig import Server, StdioServer
 
+_ANSWER = 3.0
+"""Seconds in which a server that is there says so."""
 _USERS_ALONE = ("requires_approval", "trusted")
 
 
@@ -41,7 +43,7 @@ class ServerState(Struct, frozen=True):
 
     name: str
     source: str
-    state: Literal["starting", "ready", "stopped", "failed", "off"]
+    state: Literal["starting", "ready", "silent", "stopped", "failed", "off"]
     tools: tuple[str, ...] = ()
     error: str = ""
     notes: tuple[str, ...] = ()
@@ -152,6 +154,18 @@ class Servers:
         state = replace(state, tools=self._tools.names_of(state.name), notes=notes)
         lost = self._opened[state.name].lost if state.name in self._opened else {}
         return replace(state, state="stopped", error=lost[state.name]) if state.name in lost else state
+
+    async def check(self) -> list[ServerState]:
+        """All servers, each asked whether it is there: one over HTTP may be gone without a sign."""
+        opened = [*self._opened.values()]
+        silent = await asyncio.gather(*[servers.silent(_ANSWER) for servers in opened])
+        names = {name for found in silent for name in found}
+        why = f"it gave no answer within {_ANSWER:g} s"
+        unsure = [state.state == "ready" and state.name in names for state in self.states]
+        return [
+            replace(state, state="silent", error=why) if is_unsure else state
+            for state, is_unsure in zip(self.states, unsure, strict=True)
+        ]
 
     def tools(self, taken: Iterable[str] = ()) -> Sequence[Tool]:
         """The tools of the servers that are ready, named unlike each other and unlike those in `taken`."""

@@ -35,10 +35,11 @@ async def mcp(context: CommandContext, rest: str) -> None:
         raise MisuseError("write /mcp, /mcp restart NAME or /mcp login NAME")
     if not servers.states:
         context.say("no MCP servers; .mcp.json of a trusted project or [mcp.NAME] in config.toml names them")
-    for state in servers.states:
-        offered = f": {', '.join(state.tools)}" if state.tools else ""
+    for state in await servers.check():
+        tools = f"{counted(len(state.tools), 'tool')}: {', '.join(state.tools)}"
+        offered = f"; it has {tools}" if state.tools else ""
         failed = f": {state.error}" if state.error else ""
-        context.say(f"{state.name} ({state.source}) is {state.state}{offered}{failed}")
+        context.say(f"{state.name} ({state.source}) is {state.state}{failed}{offered}")
         for note in state.notes:
             context.say(note)
 
