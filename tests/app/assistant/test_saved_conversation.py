@@ -8,6 +8,7 @@ import pytest
 
 from swink import Agent, ModelSpec, ToolCall, tool
 from swink.app.assistant.savedconversation import SavedConversation
+from swink.app.assistant.shell import ShellOutcome
 from swink.errors import SessionConflict
 from swink.memory.jsonl import JsonlStore
 from swink.memory.meta import SessionMeta
@@ -105,6 +106,25 @@ async def test_a_first_prompt_that_cannot_be_written_is_told_once_and_answered(
     assert not saved.is_complete
     [notice] = saved.take_notices()
     assert "it goes on unsaved" in notice
+
+
+async def test_a_conversation_that_begins_with_a_command_of_the_users_is_titled_by_the_command(
+    store: SyncStore,
+):
+    told = UserMessage(ShellOutcome("git log --oneline | head", "a1 one\n", 0, 0.1).for_model())
+    saved = SavedConversation(store)
+    agent = Agent("test:m", stream_fn=ScriptedModel(["Fine."]), session=saved.session)
+    agent.append_messages(told)
+    await agent.run("What is new?")
+    assert [meta.title for meta in store.list()] == ["! git log --oneline | head"]
+    second = SavedConversation(store)
+    await second.session.append([UserMessage("prompt"), told])
+    third = SavedConversation(store)
+    await third.session.append([UserMessage(ShellOutcome("x" * 500, "", 0, 0.1).for_model())])
+    titles = [store.read(saved.saved_id() or "").meta.title for saved in (second, third)]
+    assert titles[0] == "prompt"
+    assert titles[1].startswith("! xxx")
+    assert len(titles[1]) < 70
 
 
 async def test_a_conflict_makes_a_fork_with_everything_that_this_side_has(store: SyncStore):

@@ -13,6 +13,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from swink.app.assistant.sessionfacts import short_ids, working_directory
+from swink.app.assistant.titles import command_title
 from swink.errors import SessionConflict, SessionError, SessionNotFound
 from swink.memory.backend import Backend, Stored
 from swink.memory.meta import SessionMeta, grown, new_meta
@@ -126,10 +127,11 @@ class SavedConversation:
 
     def _write(self, records: Sequence[Record], durable: bool) -> SessionMeta:
         if not self._is_stored:
+            title = self._first.title or command_title(records)
             try:
-                return self._backend.create(self._first, records)
+                return self._backend.create(replace(self._first, title=title), records)
             except SessionConflict:  # an attempt that failed left it behind
-                return self._backend.create(new_meta(directory=self._first.directory), records)
+                return self._backend.create(new_meta(title, directory=self._first.directory), records)
         try:
             return self._backend.append(self._meta.id, self._sequence, records, durable=durable)
         except SessionConflict:

@@ -1,15 +1,17 @@
 """Titles of sessions: shown, searched, and asked of a model with one small request."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
+from swink.app.assistant.shell import told_command
 from swink.errors import AgentError
 from swink.memory.meta import SessionMeta, title_of
 from swink.memory.store import SyncStore
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, UserMessage
+from swink.messages.records import MessageSaved, Record
 from swink.messages.redact import redact_text
 from swink.messages.redact.shown import escape_invisible
 from swink.stream import StreamOptions
@@ -31,6 +33,15 @@ def title_line(meta: SessionMeta, room: int | None = None) -> str:
     """The title in one line, without secrets and without invisible characters."""
     text = escape_invisible(redact_text(strip_controls(meta.title))).strip() or "(no title)"
     return text if room is None else shorten(text, room)
+
+
+def command_title(records: Iterable[Record]) -> str:
+    """The title of a conversation that begins with a command of the user's; nothing where a prompt does."""
+    for record in records:
+        if isinstance(record, MessageSaved) and isinstance(record.message, UserMessage):
+            told = told_command(record.message.text)
+            return "" if told is None else f"! {title_of(told[0])}"
+    return ""
 
 
 class FoundSession(Struct, frozen=True):
