@@ -22,12 +22,14 @@ from swink.app.assistant.customcommands import CustomCommand, read_commands
 from swink.app.assistant.fallbacks import stay_with_fallback
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
+from swink.app.assistant.networkrules import NetworkRules
 from swink.app.assistant.outsideapproval import OutsideApproval
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.settings import UserSettings
+from swink.app.assistant.shellsettings import ShellSettings
 from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
 from swink.app.assistant.trust import Trust, find_project
 from swink.app.assistant.websearch import search_for
@@ -44,7 +46,7 @@ from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool
 from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
-from swink.tools.coding.sandbox import Sandbox
+from swink.tools.coding.sandbox import Level, Sandbox
 
 
 class AgentEnvironment:
@@ -57,6 +59,9 @@ class AgentEnvironment:
         self._writable = mark_writable(self.directory)
         self.trust = trust or Trust(find_project(self.directory), "unasked")
         self.settings = settings or UserSettings(config_dir() / "config.toml")
+        self.shell = ShellSettings(self.settings.sandbox)
+        """What commands of the agent may do; change it by `choose`."""
+        self._network: NetworkRules | None = None
         self._has_begun = has_work(self.directory)
         self._in_home = False
         self._trouble = ""
@@ -84,6 +89,7 @@ class AgentEnvironment:
         self._around: Surroundings | None = None
         self._base: tuple[Tool, ...] | None = None
         self._scripts: list[Any] = []
+        self._made_with: tuple[Level, NetworkRules | None, str] = ("workspace", None, "")
 
     @property
     def is_coding(self) -> bool:
@@ -117,7 +123,9 @@ class AgentEnvironment:
         return self.trust.is_trusted or (not self._has_begun and self.trust.standing == "unasked")
 
     def attend(self, permissions: Permissions) -> None:
-        """Have these permissions ask the person what only they decide of commands here."""
+        """Have these permissions ask the person what only they decide of commands here, and show it."""
+        permissions.shell = self.shell
+        self._network = NetworkRules(permissions, self.shell, self.directory, self._tell_once)
         self._outside = OutsideApproval(permissions, lambda: self.is_own)
         permissions.caution = Cautions(lambda: self._trouble, self._script_names)
 
@@ -174,12 +182,15 @@ class AgentEnvironment:
     async def open(self, *, trust: Trust | None = None, settings: UserSettings | None = None) -> None:
         """Read what there is to read, and start the servers; again after a change of trust or settings."""
         self.trust, self.settings = trust or self.trust, settings or self.settings
+        self.shell.user = self.settings.sandbox
         if notice := self.trust.notice:
             self.notify(notice)
         for notice in [] if self._brought is None else self._brought.notices:
             self._tell_once(notice)
         if (why := self._why_no_tools) is not None:
             self._tell_once(why)
+        for notice in await in_thread(self.shell.follow, self.project):
+            self._tell_once(notice)
         self.commands, notices = await in_thread(read_commands, self._brought)
         if self._trouble or self.is_coding:
             self._trouble = await find_machine_trouble(USUAL, network=False)
@@ -219,22 +230,26 @@ class AgentEnvironment:
 
     def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
         """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
-        if self._base is None:
+        terms = self._shell_terms()
+        if self._base is None or terms != self._made_with:
             from swink.app.assistant.projectscripts import ProjectScripts
             from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
 
             here, hidden = self.directory, self.hidden()
-            sandbox = Sandbox(here, hidden=hidden, or_none=self.is_own)
+            level, gate, _ = self._made_with = terms
+            confined: Any = {"hidden": hidden, "or_none": self.is_own}
             if self.is_coding:
-                options: Any = {"hidden": hidden, "background": self.background, "or_none": self.is_own}
-                self._base = tuple(coding_tools(here, outside=self._outside, **options))
+                given: Any = {**confined, "background": self.background, "approve_domain": gate}
+                self._base = tuple(coding_tools(here, sandbox=level, outside=self._outside, **given))
             else:
                 self._base = (*fetch_tools(), *todo_tools())
             if self.trust.is_trusted:
                 from swink.app.assistant.diagnostics import Diagnostics
 
-                checks = Diagnostics(here, self.settings.diagnostics, sandbox, self._tell_once)
+                alone = Sandbox(here, **confined)
+                checks = Diagnostics(here, self.settings.diagnostics, alone, self._tell_once)
                 self._base = tuple(checks.checking(self._base))
+            sandbox = Sandbox(here, level, approve_domain=gate, **confined)
             place, brought = config_dir() / "tools", self._brought
             own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
             theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
@@ -247,6 +262,17 @@ class AgentEnvironment:
 
     def _script_names(self) -> frozenset[str]:
         return frozenset(tool.name for scripts in self._scripts for tool in scripts.tools())
+
+    def _shell_terms(self) -> tuple[Level, NetworkRules | None, str]:
+        """The level of commands, who decides about their network, and what the model is told of that."""
+        now, network = self.shell.now, self._network
+        if now.level == "none":
+            return "none", None, ""
+        if network is None:
+            return "workspace", None, ""
+        if now.network == "on" and not network.has_denials:
+            return "workspace+net", None, ""
+        return "workspace+net", network, network.describe()
 
     def hidden(self) -> list[Path]:
         """Places that no tool may read: what was said elsewhere, keys and settings."""

@@ -1,4 +1,6 @@
-"""What is allowed here and why, as entries for people: the mode, trust of the session, rules, decisions."""
+"""What is allowed here and why, as entries for people: the mode, the shell, trust of the session, rules,
+decisions.
+"""
 
 from typing import Literal
 
@@ -9,7 +11,7 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.rulebook import SCOPES, SavedRule
 from swink.app.assistant.toolcalls import SessionTrust
 
-Kind = Literal["problem", "mode", "trust", "rule", "decision"]
+Kind = Literal["problem", "mode", "shell", "trust", "rule", "decision"]
 
 
 class Allowance(Struct, frozen=True):
@@ -26,6 +28,8 @@ def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[All
     book = permissions.rules
     found = [Allowance("problem", problem, "") for problem in book.problems]
     found.append(Allowance("mode", permissions.word, MEANINGS[permissions.word]))
+    for text, about in [] if permissions.shell is None else permissions.shell.lines():
+        found.append(Allowance("shell", text, about))
     for trust in permissions.trusted:
         found.append(Allowance("trust", f"always {trust}", "in this session", trust))
     for saved in book.saved():

@@ -23,12 +23,24 @@ from swink.app.assistant import person
 from swink.app.assistant.approvalmodes import MEANINGS, ApprovalWord
 from swink.app.assistant.commandlines import is_destructive, suggest_patterns
 from swink.app.assistant.forms import ASK_USER
-from swink.app.assistant.person import Always, ByRule, Once, Question, Reconsider, Refuse, Reply
+from swink.app.assistant.person import (
+    Always,
+    AlwaysIndex,
+    ByRule,
+    DomainQuestion,
+    Once,
+    Question,
+    Reconsider,
+    Refuse,
+    Reply,
+)
 from swink.app.assistant.previews import DELETE, FILE_TOOLS, file_state, leads_to, preview
 from swink.app.assistant.rulebook import SCOPES, RuleBook, RulesNotSaved, SavedRule
-from swink.app.assistant.rules import BASH, CallRule, JudgedCall, is_exact, is_writable
+from swink.app.assistant.rules import BASH, NET, CallRule, JudgedCall, is_exact, is_writable
+from swink.app.assistant.shellsettings import ShellSettings
 from swink.app.assistant.toolcalls import SessionTrust, format_request, tool_of, trust_of
 from swink.system.places import NoHome
+from swink.system.shorten import clip
 from swink.system.targets import Target
 from swink.system.threads import in_thread
 from swink.tools import InvalidArguments, Tool
@@ -68,6 +80,7 @@ class Permissions:
         rules: RuleBook | None = None,
         servers: Mapping[str, str] | None = None,
         ask: Callable[[Question], Awaitable[Reply]] | None = None,
+        ask_domain: Callable[[DomainQuestion], Awaitable[Reply]] | None = None,
         tell: Callable[[str], None] = log.warning,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -81,10 +94,16 @@ class Permissions:
         """What a person has to know of a call, and why a wide rule or a mode does not decide it."""
         self.asks_about: frozenset[str] = frozenset()
         """Files of the workspace whose change is put to the person in every mode but off."""
+        self.domains = person.Domains()
+        """Hosts that commands want to reach."""
+        self.judges_domain: Callable[[DomainQuestion], bool] = lambda question: False
+        """Whether a question about a host has been decided meanwhile."""
+        self.shell: ShellSettings | None = None
         self.tell = tell
         self.trusted: dict[SessionTrust, None] = {}
         self._word: ApprovalWord = word
         self._ask = ask or self.questions.ask
+        self._ask_domain = ask_domain or self.domains.ask
         self._clock = clock
         self._decisions: deque[Decision] = deque(maxlen=MOST_DECISIONS)
         self._told: set[str] = set()
@@ -110,6 +129,10 @@ class Permissions:
         """The questions that wait for the person."""
         return self.questions.waiting
 
+    def count_waiting(self) -> int:
+        """How much waits for the person: calls, hosts and forms."""
+        return sum(len(asked.waiting) for asked in (self.questions, self.domains, self.forms))
+
     @property
     def changed(self) -> Callable[[], None]:
         """Called when a question has come or gone."""
@@ -117,7 +140,7 @@ class Permissions:
 
     @changed.setter
     def changed(self, changed: Callable[[], None]) -> None:
-        self.questions.changed = self.forms.changed = changed
+        self.questions.changed = self.forms.changed = self.domains.changed = changed
 
     def why(self, call_id: str) -> Decision | None:
         """What was decided about a call; the last one, where a provider gives an id twice."""
@@ -135,6 +158,22 @@ class Permissions:
                     self.questions.answer(question, Refuse(by=why))
             elif self._decide(question.request, self._call(question.request)) is not None:
                 self.questions.answer(question, Reconsider())
+        for asked in self.domains.waiting:
+            if self.judges_domain(asked):
+                self.domains.answer(asked, Reconsider())
+
+    async def ask_domain(self, question: DomainQuestion) -> Reply:
+        """The person's word on a host; the mode deny refuses for them."""
+        if self.word == "deny":
+            reply: Reply = Refuse(by="the user allows nothing that would have to be asked about")
+        else:
+            reply = await self._ask_domain(question)
+        if not isinstance(reply, Reconsider):
+            allowed = not isinstance(reply, Refuse)
+            why = "you allowed it" if allowed else reply.by
+            call = f"{NET}({question.wish.pattern}) for {question.commands[0] if question.commands else ''}"
+            self._decisions.append(Decision("", NET, clip(call, 200), allowed, why, self._clock()))
+        return reply
 
     async def __call__(self, request: ApprovalRequest) -> Answer:
         """The answer for one call."""
@@ -305,7 +344,9 @@ class Permissions:
         found, path = question.preview, question.request.arguments["path"]
         return found is not None and await in_thread(file_state, self.workspace, path, now) != found.state
 
-    async def _apply(self, request: ApprovalRequest, reply: Once | Always | ByRule | Refuse) -> Answer:
+    async def _apply(
+        self, request: ApprovalRequest, reply: Once | Always | AlwaysIndex | ByRule | Refuse
+    ) -> Answer:
         match reply:
             case Once(None, ""):
                 self._record(request, True, "you allowed it")
@@ -314,7 +355,7 @@ class Permissions:
                 changed = "you allowed it with other arguments" if arguments is not None else "you allowed it"
                 self._record(request, True, f"{changed}: {note}" if note else changed)
                 return Approved(arguments, note)
-            case Always():
+            case Always() | AlwaysIndex():
                 self.trusted[trust_of(request)] = None
                 self._record(request, True, "you allowed it, and always in this session")
             case ByRule(rules, scope):

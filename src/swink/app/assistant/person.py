@@ -1,6 +1,7 @@
 """Asking a person about tool calls: what is asked, which answers there are, and what counts where none comes.
 
 Permissions → Question → a reply: Once, Always, ByRule or Refuse    the call runs or not
+NetworkRules → DomainQuestion → the same, or AlwaysIndex            the host is reached or not
                        → the run ends                               the question is withdrawn
                        → nobody is there                            `ABSENT`: the call is refused
 
@@ -18,7 +19,8 @@ from swink.agent.policy import ApprovalRequest
 from swink.app.assistant.forms import Form
 from swink.app.assistant.previews import Preview
 from swink.app.assistant.rulebook import Scope
-from swink.app.assistant.rules import CallRule
+from swink.app.assistant.rules import NET, CallRule
+from swink.tools.coding.wishes import Wish
 
 
 class Once(Struct, frozen=True):
@@ -30,6 +32,10 @@ class Once(Struct, frozen=True):
 
 class Always(Struct, frozen=True):
     """Run it now and for the rest of the session: the tool, or of bash this very command."""
+
+
+class AlwaysIndex(Struct, frozen=True):
+    """Let commands reach every host of the package index for the rest of the session."""
 
 
 class ByRule(Struct, frozen=True):
@@ -50,7 +56,7 @@ class Reconsider(Struct, frozen=True):
     """A rule or another mode has decided while the question waited."""
 
 
-Reply = Once | Always | ByRule | Refuse | Reconsider
+Reply = Once | Always | AlwaysIndex | ByRule | Refuse | Reconsider
 
 _YES, _ALWAYS, _NO = Once(), Always(), Refuse()
 _TYPED = {"y": _YES, "yes": _YES, "a": _ALWAYS, "always": _ALWAYS, "": _NO, "n": _NO, "no": _NO}
@@ -81,6 +87,23 @@ class Question(Struct, eq=False):
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
+class DomainQuestion(Struct, eq=False):
+    """A host that commands want to reach, which waits for a person."""
+
+    wish: Wish
+    commands: list[str]
+    """As they run, redacted for people; one may come while the question waits."""
+    index: tuple[str, ...] = ()
+    """The hosts of the package index of this project, if the wish is one of them."""
+    reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def rules(self) -> tuple[CallRule, ...]:
+        """The rules that `ByRule` would save."""
+        others = [host for host in self.index if host != self.wish.host]
+        return tuple(CallRule(NET, pattern) for pattern in (self.wish.pattern, *others))
+
+
 class AnswerOption(Struct, frozen=True):
     """An answer: its letter, the answer in a word, and the whole of what it means."""
 
@@ -109,6 +132,29 @@ def answer_options(question: Question) -> list[AnswerOption]:
     elif preview is not None and preview.diff is not None:
         found.append(AnswerOption("d", "diff", "The diff, or the arguments themselves"))
     return [*found, AnswerOption("e", "edit", "Edit it before it runs"), *refusing]
+
+
+def domain_options(question: DomainQuestion) -> list[AnswerOption]:
+    """What a question about a host can be answered with."""
+    found = [
+        AnswerOption("y", "once", f"Yes, for {'this command' if len(question.commands) == 1 else 'these'}")
+    ]
+    found.append(AnswerOption("a", "session", f"Yes, in this session: {question.wish}"))
+    rules = "its hosts" if question.index else str(question.rules[0])
+    if question.index:
+        found.append(AnswerOption("i", "index", "Yes, in this session: the package index"))
+    return [
+        *found,
+        AnswerOption("p", "rule", f"Yes, and save a rule: {rules}"),
+        AnswerOption("n", "no", "No"),
+        AnswerOption("r", "no, because", "No, and tell the model why"),
+    ]
+
+
+def domain_reply(question: DomainQuestion, key: str, scope: Scope = "project") -> Reply:
+    """The reply that a key means; raises `KeyError` for one that is none."""
+    rule = ByRule(question.rules, scope)
+    return {"y": _YES, "a": _ALWAYS, "i": AlwaysIndex(), "p": rule, "n": _NO}[key]
 
 
 def default_key(question: Question) -> str:
@@ -167,5 +213,7 @@ class PendingAnswers(Generic[T, R]):
 
 Questions = PendingAnswers[Question, Reply]
 """Calls that wait for a person."""
+Domains = PendingAnswers[DomainQuestion, Reply]
+"""Hosts that wait for a person."""
 Forms = PendingAnswers[Form, list[str] | None]
 """Forms of the agent, or of an MCP server, that wait for a person."""

@@ -5,6 +5,7 @@ bash(words *)       commands that begin so            bash(git status *)
 bash(words)         this command alone                bash(make test)
 tool(glob)          calls whose path matches          edit_file(src/**)
 mcp(server)         every tool of an MCP server       mcp(github)
+net(host)           a host that commands reach        net(pypi.org), net(*.corp), net(index.corp@10.0.0.5)
 
 A line for bash is allowed if each of its commands is covered by a rule; a line that is not understood
 completely is covered by none but `bash` itself. A denial needs one command alone; where it is not certain
@@ -26,9 +27,11 @@ from swink.errors import MisuseError
 from swink.tools import is_tool_name
 from swink.tools.coding.declared import find_declared
 from swink.tools.coding.syntax import SimpleCommand, Word, read_commands
+from swink.tools.coding.wishes import parse_pattern
 
 BASH = "bash"
 MCP = "mcp"
+NET = "net"
 
 SEPARATOR = " ; "
 """Between rules that a person edits in one line."""
@@ -91,11 +94,14 @@ def parse_rule(text: str, verdict: Verdict = "allow") -> CallRule:
         pattern = pattern.strip()
         if tool == BASH:
             pattern = _checked_command(pattern, verdict)
+        elif tool == NET:
+            parse_pattern(pattern)
         elif not pattern:
             how = f"write {tool} to mean every call"
             raise MisuseError(f"{text!r}: nothing stands between the parentheses; {how}")
-    elif tool == MCP:
-        raise MisuseError("mcp needs the name of a server: mcp(github)")
+    elif tool in (MCP, NET):
+        needed = "the name of a server: mcp(github)" if tool == MCP else "a host: net(pypi.org)"
+        raise MisuseError(f"{tool} needs {needed}")
     return CallRule(tool, pattern, verdict)
 
 

@@ -35,6 +35,13 @@ class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
     home: bool = False
     """Whether there are tools and commands in the home directory itself."""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.network, tuple):
+            from swink.tools.coding.wishes import parse_pattern  # here: most commands need no tools
+
+            for entry in self.network:
+                parse_pattern(entry)
+
 
 class OwnProvider(Struct, frozen=True, forbid_unknown_fields=True):
     """`[providers.NAME]`: a server of one's own that speaks like a known one."""

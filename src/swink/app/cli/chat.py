@@ -64,7 +64,7 @@ def chat_command(arguments: argparse.Namespace) -> int:
     if why:
         say(f"this is the plain chat: {why}", "dim")
     saved = saved_chat(arguments)
-    environment = open_environment(load_settings(), ask_trust())
+    environment = open_environment(arguments, load_settings(), ask_trust())
     terminal = TerminalPerson()
     environment.fill_in = terminal.fill_in
     word, owners = approval_word(arguments), environment.servers.owners

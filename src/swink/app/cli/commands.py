@@ -130,6 +130,10 @@ def _add_conversation(parser: CommandParser) -> None:
     meanings = ", ".join(f"{word}: {meaning}" for word, meaning in MEANINGS.items())
     approve = f"tool calls: {meanings} (default: approve in config.toml, else smart)"
     parser.take("--approve", approve, "|".join(APPROVAL_WORDS), type=approval)
+    levels = "where commands run: workspace (sandboxed), none (with your own rights)"
+    parser.take("--sandbox", levels, "LEVEL", type=sandbox_level)
+    network = "what commands reach: ask (about each domain), off, on, or domains such as pypi.org,*.corp.com"
+    parser.take("--network", network, "ask|off|on|DOMAINS", type=network_reach)
     parser.take("--max-turns", "at most so many requests in a run, sub-agents included", "N", type=count)
     parser.take("--budget", "stop before a run costs more", "DOLLARS", type=amount)
     parser.take("--thinking", "how hard the model thinks", choices=_THINKING)
@@ -152,6 +156,26 @@ def approval(text: str) -> str:
         return parse_approval(text)
     except MisuseError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def sandbox_level(text: str) -> str:
+    """A level of the sandbox."""
+    return _checked("level", text)
+
+
+def network_reach(text: str) -> str:
+    """What of the network commands reach."""
+    return _checked("network", text)
+
+
+def _checked(name: str, text: str) -> str:
+    from swink.app.assistant.shellsettings import ShellSettings  # here: most commands need no tools
+
+    try:
+        ShellSettings().choose(name, text)
+    except MisuseError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
 
 
 def _add_sessions(commands: Any) -> None:

@@ -27,11 +27,17 @@ def change_directory(arguments: argparse.Namespace) -> None:
         put_last(os.getcwd())
 
 
-def open_environment(settings: UserSettings | None = None, trust: Trust | None = None) -> "AgentEnvironment":
+def open_environment(
+    arguments: argparse.Namespace, settings: UserSettings | None = None, trust: Trust | None = None
+) -> "AgentEnvironment":
     """The environment of an agent in this directory; a folder that was not asked about is not trusted."""
     from swink.app.assistant.agentenvironment import AgentEnvironment
 
-    return AgentEnvironment(_here(), trust or known_trust(), settings)
+    environment = AgentEnvironment(_here(), trust or known_trust(), settings)
+    for name, option in (("level", "sandbox"), ("network", "network")):
+        if (value := getattr(arguments, option, None)) is not None:  # not every command has them
+            environment.shell.choose(name, value)
+    return environment
 
 
 def known_trust() -> Trust:

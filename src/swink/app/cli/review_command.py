@@ -28,7 +28,7 @@ def review_command(arguments: argparse.Namespace) -> int:
     """`swink review`: have a change reviewed."""
     change_directory(arguments)
     check_output()
-    environment = open_environment(load_settings())
+    environment = open_environment(arguments, load_settings())
     agent = make_agent(arguments, environment=environment)
     return run_to_end(_review(arguments, environment, agent))
 

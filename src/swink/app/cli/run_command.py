@@ -68,7 +68,8 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     schema = None if arguments.output_schema is None else read_schema(arguments.output_schema)
     prompt = read_prompt(arguments.prompt)
     saved = saved_run(arguments)
-    environment = open_environment(load_settings(), trust_without_person()) if arguments.coding else None
+    trust = trust_without_person() if arguments.coding else None
+    environment = open_environment(arguments, load_settings(), trust) if arguments.coding else None
     agent = make_agent(arguments, session=None if saved is None else saved.session, environment=environment)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)

@@ -40,7 +40,7 @@ def show_screen(arguments: argparse.Namespace) -> int:
     settings = load_settings()
     is_choosing = arguments.resume == ""
     saved = SavedConversation(open_store()) if is_choosing else saved_chat(arguments)
-    environment = open_environment(settings)
+    environment = open_environment(arguments, settings)
     resumed = saved is not None and saved.is_resumed
     environment.is_first_run = not resumed and is_first_run(settings, arguments.model)
     permissions = Permissions(

@@ -8,11 +8,23 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from swink.app.assistant.approvalmodes import ApprovalWord
 from swink.app.assistant.forms import NOBODY, Form, Item
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.person import ABSENT, NOT_UNDERSTOOD, Always, Question, Refuse, Reply, parse_reply
+from swink.app.assistant.person import (
+    ABSENT,
+    NOT_UNDERSTOOD,
+    Always,
+    DomainQuestion,
+    Question,
+    Refuse,
+    Reply,
+    domain_options,
+    domain_reply,
+    parse_reply,
+)
 from swink.app.assistant.previews import CONTENT
 from swink.app.assistant.toolcalls import json_line
 from swink.app.cli.terminal import say
@@ -34,7 +46,8 @@ class TerminalPerson:
         self, word: ApprovalWord, directory: str | Path = ".", servers: Mapping[str, str] | None = None
     ) -> Permissions:
         """Permissions for a directory that ask here."""
-        return Permissions(word, workspace=Workspace(directory), servers=servers, ask=self.ask, tell=say)
+        asking: Any = {"ask": self.ask, "ask_domain": self.ask_domain, "tell": say}
+        return Permissions(word, workspace=Workspace(directory), servers=servers, **asking)
 
     async def ask(self, question: Question) -> Reply:
         """The reply to a question about a call; a refusal where there is no terminal."""
@@ -64,6 +77,22 @@ class TerminalPerson:
                 text = f"swink: please answer {'y' if question.is_once else 'y, a'} or n: {last} [y/N] "
             return Refuse(by=NOT_UNDERSTOOD)
 
+    async def ask_domain(self, question: DomainQuestion) -> Reply:
+        """The reply to a question about a host; a refusal where there is no terminal."""
+        async with self._alone:
+            options = {option.key: option for option in domain_options(question) if option.key != "r"}
+            keys = "\n".join(f"  {key}  {escape_invisible(option.text)}" for key, option in options.items())
+            text = f"{format_domain(question)}\n{keys}\nswink: allow it? [{'/'.join(options)}] "
+            for _ in range(_TIMES):
+                answer = await _answer_to(text)
+                if answer is None:
+                    return Refuse(by=ABSENT)
+                key = answer.strip().lower()[:1] or "n"
+                if key in options:
+                    return domain_reply(question, key)
+                text = f"swink: please answer {', '.join(options)}: "
+            return Refuse(by=NOT_UNDERSTOOD)
+
     async def fill_in(self, form: Form) -> list[str] | None:
         """The answers to what the agent asks, by number or in words; None if one is left empty."""
         async with self._alone:
@@ -87,6 +116,17 @@ def format_item(item: Item, asker: str = "the agent") -> str:
     how = f"a number{several}, or your own words" if item.choices else "your answer"
     first, last = f"swink: {escape_invisible(asker)} asks", f"swink: {how}; nothing to leave it unanswered: "
     return "\n".join([first, *lines, last])
+
+
+def format_domain(question: DomainQuestion) -> str:
+    """The commands, line by line with a bar before each, and the host that they want."""
+    lines = ["swink: in the sandbox"]
+    for command in question.commands:
+        lines += [f"  │ {line}" for line in escape_invisible(command).split("\n")]
+    lines.append(f"swink: wants to reach {question.wish}")
+    if question.index:
+        lines.append(f"swink: the package index of this project: {', '.join(question.index)}")
+    return "\n".join(lines)
 
 
 def format_question(question: Question) -> str:

@@ -20,7 +20,7 @@ from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shell import parse_shell
-from swink.app.tui.approval import ApprovalPanel, AskingPanel, FormPanel, KeyGuard
+from swink.app.tui.approval import ApprovalPanel, AskingPanel, DomainPanel, FormPanel, KeyGuard
 from swink.app.tui.commands.commandapp import CommandApp
 from swink.app.tui.commands.sessioncommands import take_up
 from swink.app.tui.conversationdriver import ConversationDriver
@@ -93,6 +93,7 @@ class SwinkApp(CommandApp):
         yield ActiveTools(self.driver.clock)
         yield TodoPanel()
         yield ApprovalPanel(self.permissions, guard=KeyGuard(self.driver.clock))
+        yield DomainPanel(self.permissions.domains, guard=KeyGuard(self.driver.clock))
         yield FormPanel(self.permissions.forms, guard=KeyGuard(self.driver.clock))
         yield EditorPane(
             None if self.environment is None else self.environment.directory,

@@ -110,7 +110,7 @@ class ScreenUpdater:
     def _show_in_title(self) -> None:
         self._attention.show_state(
             is_running=self._driver.is_running,
-            waiting=len(self._permissions.waiting) + len(self._permissions.forms.waiting),
+            waiting=self._permissions.count_waiting(),
             subject=f"swink · {_here()}",
         )
 

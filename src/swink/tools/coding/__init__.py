@@ -6,6 +6,7 @@ from pathlib import Path
 from swink.tools import Tool
 from swink.tools.coding.background import Background, Job
 from swink.tools.coding.bash import bash_tools
+from swink.tools.coding.domainquestions import DomainGate
 from swink.tools.coding.egress import ApproveDomain
 from swink.tools.coding.listing import list_tools
 from swink.tools.coding.outside import AskOutside
@@ -16,12 +17,14 @@ from swink.tools.coding.scripts import BadScript, ScriptTools, script_tools
 from swink.tools.coding.search import search_tools
 from swink.tools.coding.todo import todo_tools
 from swink.tools.coding.webpages import fetch_tools
+from swink.tools.coding.wishes import Wish
 from swink.tools.coding.workspace import PathRefused, Workspace
 from swink.tools.coding.writing import write_tools
 
 __all__ = [
     "Background",
     "BadScript",
+    "DomainGate",
     "Job",
     "Level",
     "Limits",
@@ -29,6 +32,7 @@ __all__ = [
     "Sandbox",
     "SandboxUnavailable",
     "ScriptTools",
+    "Wish",
     "Workspace",
     "bash_tools",
     "coding_tools",
@@ -52,7 +56,7 @@ def coding_tools(
     keep_directory: bool = False,
     fetch_from: Sequence[str] = (),
     net: Sequence[str] | None = None,
-    approve_domain: ApproveDomain | None = None,
+    approve_domain: ApproveDomain | DomainGate | None = None,
     background: Background | None = None,
     or_none: bool = False,
     outside: AskOutside | None = None,

@@ -15,6 +15,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
+HOSTS = "/etc/hosts"
+
 # Written out, because what `ipaddress` calls private or global differs between versions of Python.
 _SPECIAL_4 = [
     ipaddress.IPv4Network(network)
@@ -26,6 +28,14 @@ _SPECIAL_4 = [
 ]  # fmt: skip
 _PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_6 = list(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+_PRIVATE = [
+    ipaddress.ip_network(network)
+    for network in (
+        "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128",
+        "fc00::/7",
+    )
+]  # fmt: skip
+"""Where machines of one's own are; the other special networks hold nothing to connect to."""
 
 _METADATA = [
     ipaddress.ip_network(network)
@@ -109,6 +119,29 @@ def is_allowed(address: Address, allowed: Sequence[Network] = ()) -> bool:
     if _is_metadata(address) or not all(is_allowed(inner, allowed) for inner in _find_embedded(address)):
         return False
     return bool(naming) or _is_public(address)
+
+
+def is_private(address: Address) -> bool:
+    """Whether an address is this machine or one of a private network, and no metadata service."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            return False
+        if address.ipv4_mapped is not None:
+            return is_private(address.ipv4_mapped)
+    if _is_metadata(address) or any(map(_is_metadata, _find_embedded(address))):
+        return False
+    return any(address.version == network.version and address in network for network in _PRIVATE)
+
+
+def find_in_hosts(host: str) -> list[str]:
+    """The addresses that this machine's own file of hosts gives a name; no server is asked."""
+    try:
+        with open(HOSTS, encoding="utf-8", errors="replace") as file:
+            lines = [line.partition("#")[0].split() for line in file.read(1 << 20).split("\n")]
+    except OSError:
+        return []
+    named = [line[0] for line in lines if host in (name.lower() for name in line[1:])]
+    return [address for address in dict.fromkeys(named) if parse_address(address) is not None]
 
 
 def _is_public(address: Address) -> bool:

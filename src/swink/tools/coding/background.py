@@ -17,6 +17,7 @@ from swink.messages import Text
 from swink.system.aio import wait_through_cancel
 from swink.tools import Tool, ToolError, ToolResult, tool
 from swink.tools.coding.command import Completed
+from swink.tools.coding.domainquestions import CommandNetwork
 
 MOST = 8
 """Commands in the background at a time."""
@@ -41,12 +42,19 @@ class Job:
         self.stop: asyncio.Future[None] = loop.create_future()
         """Done when the command is to be ended."""
         self.moved: asyncio.Future[None] = loop.create_future()
+        self.network: CommandNetwork | None = None
+        """Its questions to a person, if there can be some."""
         self._tail = bytearray()
         self._size = self._read = 0
 
     @property
     def state(self) -> Literal["running", "ended"]:
         return "running" if self.ended is None else "ended"
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a person is asked about its network, or was since the last look."""
+        return self.network is not None and self.network.take_asked()
 
     def take(self, data: bytes) -> None:
         """Keep its output, of which the end matters."""
@@ -142,6 +150,9 @@ class Background:
         try:
             watched = _FIRST if seconds is None else seconds
             await asyncio.wait({task, job.moved}, timeout=watched, return_when="FIRST_COMPLETED")
+            while seconds is not None and not task.done() and not job.moved.done() and job.was_asked:
+                # A person was thinking meanwhile: the time begins again.
+                await asyncio.wait({task, job.moved}, timeout=watched, return_when="FIRST_COMPLETED")
             timed_out = seconds is not None and not task.done() and not job.moved.done()
             if timed_out:
                 job.stop.set_result(None)

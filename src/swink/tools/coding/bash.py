@@ -105,8 +105,10 @@ def bash_tools(
 
 
 def _describe(sandbox: Sandbox, rest: str) -> str:
-    about = _SANDBOXES[sandbox.level if not sandbox.is_missing else "none"]
-    if sandbox.net is not None and not sandbox.is_missing:
+    about = _SANDBOXES["none" if sandbox.is_missing else sandbox.level]
+    if sandbox.gate is not None and not sandbox.is_missing:
+        about = _SANDBOXES["workspace"].replace("there is no network", sandbox.gate.describe())
+    elif sandbox.net is not None and not sandbox.is_missing:
         domains = ", ".join(sandbox.net) or "those that are approved"
         only = f"of the network only these domains, by HTTP and HTTPS: {domains}"
         about = _SANDBOXES["workspace"].replace("there is no network", only)
@@ -203,7 +205,9 @@ class _Shell:
         limits = replace(self._limits, wall=backgrounds.SECONDS)  # the call's own timeout is kept by `run`
 
         def start(job: Job) -> Awaitable[Completed]:
-            return run(self._sandbox, argv, where, limits, ctx, tap=job.take, stop=job.stop)
+            job.network = self._sandbox.open_network(argv)
+            rest = partial(run, tap=job.take, stop=job.stop, network=job.network)
+            return rest(self._sandbox, argv, where, limits, ctx)
 
         return await self._background.run(ctx.call_id, command, where, start, wall)
 

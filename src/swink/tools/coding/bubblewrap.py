@@ -12,7 +12,7 @@ from swink.system.programs import find_program
 from swink.system.writable import is_beneath
 from swink.tools.coding import landlock, seccomp
 from swink.tools.coding.addresses import Network
-from swink.tools.coding.egress import DomainApproval, Egress
+from swink.tools.coding.egress import Admission, Egress
 from swink.tools.coding.environment import read_git_identity
 from swink.tools.coding.guarded import Guard
 from swink.tools.coding.mounts import SYSTEM, Mounts
@@ -68,7 +68,7 @@ def _makes_the_linker_load(name: str) -> bool:
     return name.startswith("LD_") or name in ("GCONV_PATH", "LOCPATH", "NLSPATH", "GLIBC_TUNABLES")
 
 
-def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:
+def add_proxy(launch: Launch, private: str, admission: Admission, networks: Sequence[Network]) -> Launch:
     """The launch with a proxy outside, and inside, before the command, the program that forwards to it."""
     path = make_socket_path(private)
     options, command = launch.argv[: (at := launch.argv.index("--"))], launch.argv[at + 1 :]
@@ -77,7 +77,7 @@ def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: 
         launch,
         argv=(*_add_mounts(options, FORWARD, path), "--", *forwarder, *command),
         env={**launch.env, **build_proxy_variables(_PROXY_PORT)},
-        egress=lambda: Egress(path, approval, networks),
+        egress=lambda: Egress(path, admission, networks),
     )
 
 
@@ -95,6 +95,9 @@ def build_proxy_variables(port: int) -> dict[str, str]:
         **dict.fromkeys(_PROXIED, f"http://127.0.0.1:{port}"),
         **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
         "NODE_USE_ENV_PROXY": "1",
+        # Nobody is to be asked about a host that is only wanted to look for a newer pip or npm.
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "npm_config_update_notifier": "false",
     }
 
 

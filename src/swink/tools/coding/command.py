@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from swink.messages import Text
 from swink.system.aio import call_later
 from swink.tools import ToolContext, ToolResult
+from swink.tools.coding.domainquestions import CommandNetwork
 from swink.tools.coding.process import ExitStatus, HeadAndTail, Limits, Reason, run
 from swink.tools.coding.sandbox import Sandbox
 
@@ -58,9 +59,40 @@ async def run_command(
     environment: Mapping[str, str] | None = None,
     tap: Callable[[bytes], None] | None = None,
     stop: asyncio.Future[None] | None = None,
+    network: CommandNetwork | None = None,
 ) -> Completed:
-    """Run a command with no input until it ends or `stop` is done; updates and `tap` get its output."""
-    launch = await sandbox.launch(argv, directory, limits=limits)
+    """Run a command with no input until it ends or `stop` is done; updates and `tap` get its output.
+
+    One that failed only because it did not wait for a domain to be allowed is started again once it is.
+    """
+    network = network or sandbox.open_network(argv)
+    try:
+        while True:
+            done = await _run_once(
+                sandbox, argv, directory, limits, ctx, keep_directory, environment, tap, stop, network
+            )
+            if network is None or not await network.settle(done.status, stop):
+                notes = () if network is None else network.notes()
+                return replace(done, status=replace(done.status, notes=(*done.status.notes, *notes)))
+            network.begin_again()
+    finally:
+        if network is not None:
+            await network.close()
+
+
+async def _run_once(
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    directory: str,
+    limits: Limits,
+    ctx: ToolContext,
+    keep_directory: bool,
+    environment: Mapping[str, str] | None,
+    tap: Callable[[bytes], None] | None,
+    stop: asyncio.Future[None] | None,
+    network: CommandNetwork | None,
+) -> Completed:
+    launch = await sandbox.launch(argv, directory, limits=limits, network=network)
     launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
     output = HeadAndTail(MAX_OUTPUT)
     started = time.monotonic()

@@ -32,7 +32,7 @@ class Domains:
     """An allow-list such as `docs.example.org`, `*.example.com`, `localhost:8080`."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._entries = tuple(_parse(entry) for entry in entries)
+        self._entries = tuple(parse_domain(entry) for entry in entries)
 
     def allows(self, host: str, port: int) -> bool:
         """Whether some entry allows a canonical name and a port."""
@@ -52,7 +52,8 @@ def canonicalize(host: str) -> str | None:
     return None if _NUMBER.fullmatch(name.rpartition(".")[2]) else name
 
 
-def _parse(entry: str) -> Domain:
+def parse_domain(entry: str) -> Domain:
+    """An entry of a list as a person writes it; raises `InvalidInput`."""
     text, colon, port = entry.partition(":")
     below = text.startswith("*.")
     name = canonicalize(text.removeprefix("*.") if below else text)

@@ -2,9 +2,9 @@
 
     command ─▶ 127.0.0.1:3128 in its network ─▶ forwarder (supervisor/forward.py) ─▶ socket ─▶ here ─▶ host
 
-It takes `CONNECT host:port` and plain `http://` requests, checks the name, resolves it, checks every address
-against private and special networks, and connects to the address it has checked. It runs as long as one
-command.
+It takes `CONNECT host:port` and plain `http://` requests, checks the name, and only then resolves it, because
+a query can carry data out. It checks every address against private and special networks, and connects to the
+address it has checked. It runs as long as one command.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from swink.system.aio import resolve
@@ -36,6 +37,26 @@ IDLE_TIMEOUT = 600.0
 CHUNK = 1 << 16
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:")
+
+
+class Admission(Protocol):
+    """Who decides what a command reaches: each answer is empty, or the reason of a refusal."""
+
+    async def refuses(self, host: str, port: int) -> str:
+        """Whether a canonical name and a port are refused, before anything is known of its addresses."""
+        ...
+
+    async def refuses_at(self, host: str, port: int, addresses: Sequence[str]) -> str:
+        """Whether an admitted host is refused for addresses of it that are not public."""
+        ...
+
+    def notice_connection(self, host: str) -> None:
+        """A connection to a host stands."""
+        ...
+
+    def notice_leaving(self, host: str) -> None:
+        """A client has closed its connection before it had an answer."""
+        ...
 
 
 class DomainApproval:
@@ -67,6 +88,22 @@ class DomainApproval:
             if not self._waiting[name] and not task.done():
                 task.cancel()  # no command waits for the answer any more
 
+    async def refuses(self, host: str, port: int) -> str:
+        if await self.allows(host, port):
+            return ""
+        entry = host if port in PORTS else f"{host}:{port}"
+        how = f"to allow it, the program adds it: net=[{entry!r}]"
+        return f"{entry} is not among the domains of this sandbox; {how}"
+
+    async def refuses_at(self, host: str, port: int, addresses: Sequence[str]) -> str:
+        return f"{host} ({addresses[0]}) is not an address of the public internet, so it is not reached"
+
+    def notice_connection(self, host: str) -> None:
+        pass
+
+    def notice_leaving(self, host: str) -> None:
+        pass
+
     async def _ask(self, approve: ApproveDomain, name: str) -> bool:
         try:
             if inspect.iscoroutinefunction(approve):
@@ -92,12 +129,12 @@ class Egress:
     def __init__(
         self,
         path: str,
-        approval: DomainApproval,
+        admission: Admission,
         networks: Sequence[Network] = (),
         resolve: Resolve | None = None,
     ) -> None:
         self._path = path
-        self._approval = approval
+        self._admission = admission
         self._networks = networks
         self._resolve = resolve or resolve_host
         self._tasks: set[asyncio.Task[None]] = set()
@@ -148,7 +185,7 @@ class Egress:
             reader, writer = await asyncio.open_unix_connection(sock=inside, limit=MAX_HEAD)
             try:
                 host, port, first = _parse_request(await _read_head(reader))
-                server, outside = await self._connect(host, port)
+                server, outside = await self._connect(reader, host, port)
             except RequestRefused as refusal:
                 writer.write(_build_answer(refusal.status, str(refusal)))
                 await _drain(writer)
@@ -167,38 +204,51 @@ class Egress:
                 if side is not None:
                     side.transport.abort()
 
-    async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(
+        self, client: asyncio.StreamReader, host: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         name = canonicalize(host)
         if name is None:
             reason = f"{host[:300]!r} is no domain name; addresses are not reached from this sandbox"
             raise RequestRefused(reason)
-        if not await self._approval.allows(name, port):
-            entry = name if port in PORTS else f"{name}:{port}"
-            raise RequestRefused(
-                f"{entry} is not among the domains of this sandbox; "
-                f"to allow it, the program adds it: net=[{entry!r}]"
-            )
+        if refusal := await self._admission.refuses(name, port):
+            raise RequestRefused(refusal)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await self._reach(name, port)
+                found = list(await self._resolve(name, port))
+            await self._check(name, port, found)
+            if client.at_eof():  # it did not wait for a person's answer
+                self._admission.notice_leaving(name)
+                raise OSError("the client is gone")
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                connection = await _open_first(name, found, port)
         except (OSError, TimeoutError) as error:
             reason = f"{name}:{port} cannot be reached: {error or 'no answer in time'}"
             raise RequestRefused(reason, "502 Bad Gateway") from error
+        self._admission.notice_connection(name)
+        return connection
 
-    async def _reach(self, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        found = list(await self._resolve(name, port))
+    async def _check(self, name: str, port: int, found: Sequence[str]) -> None:
+        """Refuse a host one of whose addresses is neither public nor admitted."""
+        others: list[str] = []
         for text in found:
             address = parse_address(text)
             if address is None or not is_allowed(address, self._networks):
-                reason = f"{name} ({text}) is not an address of the public internet, so it is not reached"
-                raise RequestRefused(reason)
-        trouble: OSError | None = None
-        for text in found:
-            try:
-                return await asyncio.open_connection(text, port, limit=CHUNK)
-            except OSError as error:
-                trouble = error
-        raise trouble or OSError(f"{name} has no address")
+                others.append(text)
+        if others and (refusal := await self._admission.refuses_at(name, port, others)):
+            raise RequestRefused(refusal)
+
+
+async def _open_first(
+    name: str, addresses: Sequence[str], port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    trouble: OSError | None = None
+    for text in addresses:
+        try:
+            return await asyncio.open_connection(text, port, limit=CHUNK)
+        except OSError as error:
+            trouble = error
+    raise trouble or OSError(f"{name} has no address")
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:

@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from shlex import join
 from typing import Literal, get_args
 
 from msgspec.structs import replace
@@ -40,6 +41,7 @@ from swink.tools.coding.backends import (
 )
 from swink.tools.coding.baseline import find_running, record_baseline
 from swink.tools.coding.credentials import Readable
+from swink.tools.coding.domainquestions import CommandNetwork, DomainGate
 from swink.tools.coding.domains import Domains
 from swink.tools.coding.egress import ApproveDomain, DomainApproval
 from swink.tools.coding.environment import build_environment
@@ -69,8 +71,9 @@ class Sandbox:
     adds variables to ours, of which secrets are left out. `backends` are the ways to try, best first. `net`
     confines the level workspace+net to domains such as `docs.example.org`, `*.example.com`, `localhost:8080`;
     `approve_domain` is asked about any other, once, and `net_from` are networks they may be in besides the
-    public internet. With `or_none` commands run at the level none where no backend works on this machine;
-    `is_proven` tells.
+    public internet. A `DomainGate` instead of a function decides for each command, about private addresses
+    too; where Landlock is all there is, commands then have no network. With `or_none` commands run at the
+    level none where no backend works on this machine; `is_proven` tells.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class Sandbox:
         backends: Sequence[Backend] = USUAL,
         net: Sequence[str] | None = None,
         net_from: Sequence[str] = (),
-        approve_domain: ApproveDomain | None = None,
+        approve_domain: ApproveDomain | DomainGate | None = None,
         or_none: bool = False,
     ) -> None:
         if level not in get_args(Level):
@@ -96,14 +99,17 @@ class Sandbox:
                 f"the sandbox level {level!r} cannot be confined to domains; choose sandbox='workspace+net'"
             )
         self.net = None if net is None and approve_domain is None else as_tuple("net", net or ())
-        self._approval = DomainApproval(Domains(self.net or ()), approve_domain)
+        self.gate = None if approve_domain is None or callable(approve_domain) else approve_domain
+        approve = approve_domain if callable(approve_domain) else None
+        self._approval = DomainApproval(Domains(self.net or ()), approve)
         self._net_from = parse_networks(net_from)
         self.root = Path(os.path.realpath(root))
         self.level: Level = level
         self._readable = as_tuple("readable", readable)
         self._hidden = as_tuple("hidden", hidden)
         self._environment = dict(environment or {})
-        self._backends: list[Backend] = [name for name in backends if self.net is None or name != "landlock"]
+        is_listed = self.net is not None and self.gate is None
+        self._backends: list[Backend] = [name for name in backends if not is_listed or name != "landlock"]
         self._left_out = [name for name in backends if name not in self._backends]
         self._or_none = or_none
         self._survey = Survey(str(self.root), Readable(self.root, self._readable))
@@ -119,9 +125,14 @@ class Sandbox:
         return (await self._choose(await self._plan_now())).backend
 
     async def launch(
-        self, argv: Sequence[str], cwd: str | Path | None = None, *, limits: Limits = Limits()
+        self,
+        argv: Sequence[str],
+        cwd: str | Path | None = None,
+        *,
+        limits: Limits = Limits(),
+        network: CommandNetwork | None = None,
     ) -> Launch:
-        """A command as this sandbox runs it."""
+        """A command as this sandbox runs it; `network` is that of `open_network`, which the caller closes."""
         since = self._commands.started
         plan = await self._plan_now()
         verdict = await self._choose(plan)
@@ -133,10 +144,16 @@ class Sandbox:
             return plain
         private = self._own_directory()
         launch = confine(plain, plan, private, verdict, network=self._has_network)
-        if self.net is not None:
+        if self.net is not None and verdict.backend != "landlock":
             add_proxy = seatbelt.add_proxy if verdict.backend == "seatbelt" else bubblewrap.add_proxy
-            launch = add_proxy(launch, private, self._approval, self._net_from)
+            admission = network if network is not None else self._approval
+            launch = add_proxy(launch, private, admission, self._net_from)
         return replace(launch, running=self._commands.running)
+
+    def open_network(self, argv: Sequence[str]) -> CommandNetwork | None:
+        """The network of one command, if a `DomainGate` decides about it."""
+        is_line = "-c" in argv[1:-1]
+        return None if self.gate is None else CommandNetwork(self.gate, argv[-1] if is_line else join(argv))
 
     def close(self) -> None:
         """Remove the commands' temp files and home now; otherwise they go with this object, or at exit."""

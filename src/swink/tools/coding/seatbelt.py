@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swink.tools.coding.addresses import Network
 from swink.tools.coding.bubblewrap import FORWARD, build_proxy_variables, make_socket_path
-from swink.tools.coding.egress import DomainApproval, Egress
+from swink.tools.coding.egress import Admission, Egress
 from swink.tools.coding.environment import read_git_identity
 from swink.tools.coding.mounts import find_tool_homes
 from swink.tools.coding.process import CannotStart, Launch
@@ -118,7 +118,7 @@ def confine(plain: Launch, plan: SandboxPlan, private: str, *, network: bool) ->
     )
 
 
-def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: Sequence[Network]) -> Launch:
+def add_proxy(launch: Launch, private: str, admission: Admission, networks: Sequence[Network]) -> Launch:
     """The launch with a proxy outside, and inside, before the command, the program that forwards to it.
 
     There is no network of the command's own here, so the forwarder takes a free port of this machine's.
@@ -134,7 +134,7 @@ def add_proxy(launch: Launch, private: str, approval: DomainApproval, networks: 
         launch,
         argv=(program, option, profile + build_proxied(port, path), "--", *forwarder, *launch.argv[at + 1 :]),
         env={**launch.env, **build_proxy_variables(port)},
-        egress=lambda: Egress(path, approval, networks),
+        egress=lambda: Egress(path, admission, networks),
     )
 
 

@@ -49,7 +49,7 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
         if name == "path" and preview is not None and not raw:
             continue
         if name != hidden:
-            yield from _argument(name, value, width)
+            yield from argument_rows(name, value, width)
     if question.leads_to and preview is None:
         yield from text_rows(f"the path leads to {question.leads_to}", width, "warning")
     if not request.arguments:
@@ -76,7 +76,8 @@ def text_rows(text: str, width: int, kind: Kind, *, first: str = "", rest: str =
     return [((line, kind),) for line in wrap(visible(text), max(8, width), first=first, rest=rest)]
 
 
-def _argument(name: str, value: Any, width: int) -> Iterator[Row]:
+def argument_rows(name: str, value: Any, width: int) -> Iterator[Row]:
+    """An argument, or a command, literally; a bar before its lines tells them from ours."""
     text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
     if isinstance(value, dict | list):
         text = msgspec.json.format(text, indent=2)

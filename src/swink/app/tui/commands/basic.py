@@ -1,5 +1,6 @@
 """Commands of the program itself: help, looks, approvals and permissions, the user's own editor."""
 
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.approvalmodes import MEANINGS, parse_approval
 from swink.app.assistant.rules import parse_rule
 from swink.app.assistant.settings import change_setting
@@ -61,25 +62,43 @@ def leave(context: CommandContext, rest: str) -> None:
     context.leave()
 
 
-_HOME = {"home on": True, "home off": False}
+_SHELL = {"sandbox": "level", "network": "network"}
+_SHELL_WORDS = ("sandbox workspace", "sandbox none", "network ask", "network off", "network on", "home on")
 
 
-@command("/permissions", "[allow RULE | deny RULE | home on]", choices=lambda at: ("allow", "deny", *_HOME))
+@command(
+    "/permissions",
+    "[allow RULE | deny RULE | network ask | sandbox LEVEL]",
+    choices=lambda context: ("allow", "deny", *_SHELL_WORDS),
+)
 async def permissions(context: CommandContext, rest: str) -> None:
-    """what is allowed here and why calls ran; removes rules, or saves one for this project"""
+    """what is allowed here and why calls ran; removes rules, saves one, changes the sandbox"""
+    word, _, value = rest.partition(" ")
     if not rest:
         await context.ask(PermissionsScreen(context.permissions, context.look))
-        return
-    if rest in _HOME and context.environment is not None:
-        context.environment.work_in_home(_HOME[rest])
-        context.say(f"file tools and a shell in the home directory: {rest.removeprefix('home ')}")
-        return
-    if not rest.startswith(("allow ", "deny ")):
+    elif word in ("allow", "deny") and value:
+        rule = parse_rule(rest)
+        await in_thread(context.permissions.rules.add, [rule], "project")
+        context.permissions.reconsider()
+        context.say(f"saved for this project: {rule.line}")
+    elif (word in _SHELL or word == "home") and context.environment is not None:
+        _change_shell(context, context.environment, word, value.strip())
+    else:
         raise MisuseError("write /permissions, or a rule after it: /permissions deny bash(git push *)")
-    rule = parse_rule(rest)
-    await in_thread(context.permissions.rules.add, [rule], "project")
+
+
+def _change_shell(context: CommandContext, environment: AgentEnvironment, word: str, value: str) -> None:
+    """Change for this session what commands may do."""
+    if word == "home":
+        environment.work_in_home(value != "off")
+        context.say(f"file tools and a shell in the home directory: {'off' if value == 'off' else 'on'}")
+        return
+    environment.shell.choose(_SHELL[word], value)
     context.permissions.reconsider()
-    context.say(f"saved for this project: {rule.line}")
+    for text, about in environment.shell.lines():
+        context.say(f"{text}: {about}, in this session")
+    for notice in environment.shell.notices:
+        context.say(notice)
 
 
 @command("/editor")

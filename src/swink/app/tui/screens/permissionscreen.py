@@ -21,6 +21,7 @@ from swink.system.threads import in_thread
 _TITLES = {
     "problem": "what is wrong with the file of rules",
     "mode": "asked about",
+    "shell": "what commands may do (/permissions network ask changes it)",
     "trust": "always allowed in this session",
     "rule": "saved rules",
     "decision": "decided last",
