@@ -406,3 +406,24 @@ async def test_a_run_outside_is_a_question_of_its_own_with_yes_for_this_once_and
         await scene.asked()
         withdrawn.cancel()
         await scene.until(lambda: not scene.permissions.waiting and not scene.panel.display)
+
+
+async def test_a_question_that_was_left_takes_the_focus_no_more_until_it_is_wanted(scene: Scene):
+    async with scene.app.run_test(size=(80, 24)) as scene.pilot:
+        call = scene.call("bash", command="git push")
+        await scene.asked()
+        await scene.pilot.press("escape")
+        assert scene.app.editor.has_focus
+        scene.now += 60
+        for _ in range(3):
+            scene.app.updater.show_status()
+            await scene.pilot.pause()
+        assert scene.app.editor.has_focus
+        await scene.pilot.press(*"yes")
+        assert scene.app.editor.text == "yes"
+        assert not call.done()
+        await scene.pilot.press("alt+a")
+        assert scene.panel.has_focus
+        scene.now += 0.31
+        await scene.pilot.press("n")
+        await scene.until(call.done)

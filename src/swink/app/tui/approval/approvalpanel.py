@@ -111,7 +111,7 @@ class ApprovalPanel(AskingPanel):
             case "enter":
                 return self._choose_key(self._marked)
             case "escape":
-                self.post_message(self.Leave())
+                self.leave()
             case "y" | "a" | "n":
                 self._answer(_REPLIES[key])
             case "r":

@@ -82,6 +82,7 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
         super().__init__()
         self.guard = guard
         self.asked: Any = None  # the question that is shown, or None
+        self.is_left = False  # whether the person went back to the editor, and answers when they like
         self.is_plain = False  # whether the question is shown in the simplest form: another one failed
         self.is_laid_out = True  # whether the whole question is shown, and no word that it will be
         self._look: Look = LOOKS["dark"]
@@ -137,7 +138,7 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
         if waiting[0] is not self.asked:
             self.open(waiting[0])
         is_free = editor_is_blank and self.guard.is_idle and self.screen.is_current
-        if is_free and not self.has_focus_within:
+        if is_free and not self.is_left and not self.has_focus_within:
             self.take_focus()
 
     @property
@@ -154,6 +155,7 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
         """Let the keys answer; whether there is a question."""
         if not self.is_asking:
             return False
+        self.is_left = False
         if not self.has_focus_within:
             if self.guard.is_shown:
                 self.guard.mark_shown()
@@ -187,7 +189,7 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
 
     def open(self, question: object, *, is_plain: bool = False) -> None:
         """Show a question; keys count from when it is painted."""
-        self.asked, self.is_plain = question, is_plain
+        self.asked, self.is_plain, self.is_left = question, is_plain, False
         self.begin_question()
         self.query_one(AnswerField).close()
         self.display = True
@@ -214,6 +216,11 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
         self.query_one(AnswerField).close()
         self.focus()
         self.lay_out(keep=keep)
+
+    def leave(self) -> None:
+        """Back to the editor as the person wants; the question stays, and takes the focus only if asked to."""
+        self.is_left = True
+        self.post_message(self.Leave())
 
     def show_title(self, title: str, hint: str) -> None:
         """Say in the border what is asked, and which keys there are."""

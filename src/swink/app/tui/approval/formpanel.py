@@ -60,7 +60,7 @@ class FormPanel(AskingPanel):
         filling = self._filling
         match key:
             case "escape":
-                self.post_message(self.Leave())
+                self.leave()
             case "x":
                 self._send(None)
             case "t" if filling.item is not None:
