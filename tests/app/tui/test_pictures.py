@@ -11,17 +11,23 @@ from typing import Any
 
 import pytest
 from apps import app_of, until
+from msgspec.structs import replace
 from tests.counts import MORE
 from textual.pilot import Pilot
 
 from swink import tool
+from swink.app.assistant.forms import question_tools
 from swink.app.assistant.modellist import ModelMemory, remember
+from swink.app.assistant.person import Refuse
+from swink.app.assistant.reviewing import Review
 from swink.app.assistant.toolcalls import SessionTrust
 from swink.app.tui import SwinkApp
+from swink.app.tui.approval import FormPanel
+from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.screens.serverform import ServerForm
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel
-from swink.tools import Workspace, read_tools, write_tools
+from swink.tools import Workspace, read_tools, todo_tools, write_tools
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 Scene = Callable[[Pilot[Any], SwinkApp], Awaitable[None]]
@@ -54,6 +60,12 @@ NEW = 'def read_lines(text):\n    """The lines of a text, also one that is not e
 def bash(command: str) -> str:
     """Run a command."""
     return "42 passed in 1.31s"
+
+
+def _tasks(id: str, *states: str) -> ToolCall:
+    texts = ("ask what it has to support", "simplify read_lines", "run the tests")
+    tasks = [{"text": text, "status": state} for text, state in zip(texts, states, strict=True)]
+    return ToolCall(id, "todo", {"tasks": tasks})
 
 
 READ = ToolCall("1", "read_file", {"path": "lines.py"})
@@ -107,13 +119,53 @@ async def help(pilot: Pilot[Any], app: SwinkApp) -> None:
     await until(pilot, lambda: len(app.screen_stack) > 1)
 
 
-SCENES: list[Scene] = [welcome, answer, approval, planning, looks, models, server, help]
+async def question(pilot: Pilot[Any], app: SwinkApp) -> None:
+    await type_prompt(pilot, app, "Tidy the parser up.")
+    await until(pilot, lambda: app.query_one(FormPanel).query_one(AnswerField).has_focus)
+
+
+async def command(pilot: Pilot[Any], app: SwinkApp) -> None:
+    await question(pilot, app)
+    panel = app.query_one(FormPanel)
+    app.permissions.forms.answer(app.permissions.forms.waiting[0], ["keep Python 3.11"])
+    await until(pilot, lambda: bool(app.permissions.waiting) and not panel.display)
+
+
+async def refused(pilot: Pilot[Any], app: SwinkApp) -> None:
+    await command(pilot, app)
+    app.permissions.questions.answer(app.permissions.waiting[0], Refuse("the tests are slow; lint it"))
+    await until(pilot, lambda: bool(app.permissions.waiting) and "edit_file" in str(app.permissions.waiting))
+    asked = app.permissions.waiting[0]
+    assert asked.preview is not None
+    review = Review(asked.preview)
+    review.judge(0, True)
+    review.judge(1, False, "the name is part of the interface")
+    app.permissions.questions.answer(asked, review.reply("edit_file", asked.request.arguments))
+    await until(pilot, lambda: app.driver.transcript.totals.replies == 6 and not app.driver.is_running)
+
+
 REPLIES = [
     [Thinking("Where are lines read?"), "Let me look at how lines are read. ", READ],
     ["Here it is. ", EDIT],
     TEST,
     ANSWER,
 ]
+LONG_OLD = OLD + "".join(
+    f"\n\ndef part_{number}(lines):\n    return lines[{number}:]\n" for number in range(4)
+)
+LONG_NEW = NEW + LONG_OLD[len(OLD) :].replace("part_3(lines)", "rest_of(lines)")
+TIDY = [
+    ["First a list. ", _tasks("t1", "in_progress", "pending", "pending")],
+    ToolCall("2", "ask_user", {"questions": [{"question": "Which version of Python shall it support?"}]}),
+    [_tasks("t3", "done", "in_progress", "pending"), TEST],
+    ToolCall("4", "edit_file", {"path": "lines.py", "edits": [{"old": LONG_OLD, "new": LONG_NEW}]}),
+    _tasks("t5", "done", "done", "done"),
+    "It is tidy, but for the name that you want to keep.",
+]
+SCENES: dict[Scene, list[Any]] = {
+    **dict.fromkeys([welcome, answer, approval, planning, looks, models, server, help], REPLIES),
+    **dict.fromkeys([question, command, refused], TIDY),
+}
 
 
 @pytest.mark.more
@@ -127,15 +179,17 @@ async def test_the_screen_looks_as_it_should(scene: Scene, tmp_path: Path, monke
     for name in ("NO_COLOR", "COLORFGBG", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
     for size in SIZES if MORE else SIZES[1:2]:
-        (project / "lines.py").write_text(OLD)
+        is_tidy = SCENES[scene] is TIDY
+        (project / "lines.py").write_text(LONG_OLD if is_tidy else OLD)
         workspace = Workspace(project)
-        tools = [*read_tools(workspace), *write_tools(workspace), bash]
-        model = ScriptedModel(REPLIES, usage=Usage(input=9_210, output=155))
+        tools = [*read_tools(workspace), *write_tools(workspace), replace(bash, requires_approval=is_tidy)]
+        model = ScriptedModel(SCENES[scene], usage=Usage(input=9_210, output=155))
         app = app_of(
             model, tools=tools, clock=lambda: 1000.0, model="anthropic:claude-sonnet-4-6", workspace=workspace
         )
+        app.driver.agent.tools = [*tools, *todo_tools(), *question_tools(app.permissions.forms.ask)]
         async with app.run_test(size=size) as pilot:
-            app.editor.cursor_blink = False
+            app.editor.cursor_blink = app.query_one(FormPanel).query_one(AnswerField).cursor_blink = False
             # Heights of what was never painted are guessed, and the scrollbar shows it.
             app.view.styles.scrollbar_size_vertical = 0
             await scene(pilot, app)

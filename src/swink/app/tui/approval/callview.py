@@ -39,7 +39,7 @@ def rows_of(question: Question, width: int, *, raw: bool = False) -> Iterator[Ro
     words = call_lines(request.name, request.shown)
     command = request.shown.get("command") if request.name == BASH else None
     if isinstance(command, str):
-        yield from _barred(command.split("\n"), width, "$ ")
+        yield from _barred(command.split("\n"), width, ("$ ", "name"))
     for name, value in request.shown.items():
         if name == "command" and isinstance(command, str):
             continue
@@ -95,14 +95,14 @@ def _lines(name: str, lines: Sequence[str], width: int) -> Iterator[Row]:
     yield from _barred(lines, width)
 
 
-def _barred(lines: Sequence[str], width: int, first: str = "│ ") -> Iterator[Row]:
+def _barred(lines: Sequence[str], width: int, first: tuple[str, Kind] = ("│ ", "bar")) -> Iterator[Row]:
     """Lines behind a bar, which is broken where a line goes on in the next row."""
     bar = first
     for shown in map(visible, lines):
         for start, end in chops(shown, max(2, width - 2)):
-            yield ((bar, "bar"), (shown[start:end], "text"))
-            bar = "┆ "
-        bar = "│ "
+            yield (bar, (shown[start:end], "text"))
+            bar = ("┆ ", "bar")
+        bar = ("│ ", "bar")
 
 
 class CallView(EnduringPart, ScrollView, can_focus=False):
