@@ -12,8 +12,7 @@ import sys
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -128,10 +127,3 @@ def swink_with(place: Path, names: Mapping[str, str], *, in_hosts: bool = True) 
     program = place / "swink_with_names.py"
     program.write_text(_PROGRAM.format(names=dict(names), hosts=str(hosts)))
     return [sys.executable, str(program)]
-
-
-@contextmanager
-def open_index(*packages: str) -> Iterator[PackageIndex]:
-    """An index that is there for the length of a block."""
-    with PackageIndex(*packages) as index:
-        yield index

@@ -11,11 +11,13 @@ import pytest
 from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.agent.policy import Answer, ApprovalRequest, Approved, PolicyContext, Rejected
 from swink.app.assistant import previews
-from swink.app.assistant.approvalmodes import ApprovalWord, parse_approval
+from swink.app.assistant.approvalmodes import ApprovalWord, next_approval, parse_approval
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.person import Always, ByRule, Once, Question, Refuse
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.rules import parse_rule
+from swink.app.assistant.settings import SandboxSettings
+from swink.app.assistant.shellsettings import ShellSettings
 from swink.app.assistant.toolcalls import SessionTrust, trust_of
 from swink.messages.redact.shown import show_arguments
 from swink.testing import ScriptedModel
@@ -73,6 +75,7 @@ READ = request("read_file", False, path="src/a.py")
         ("on", [BASH, LOOK, WRITE, EDIT, DELETE, READ], []),
         ("smart", [BASH, WRITE, EDIT, DELETE], []),
         ("edits", [BASH], []),
+        ("sandboxed", [BASH], []),
         ("off", [], []),
         ("deny", [], [BASH, WRITE, EDIT, DELETE]),
     ],
@@ -84,6 +87,36 @@ async def test_the_mode_says_who_is_asked(
         answer = await decided(permissions(place, word), call)
         assert (answer is None) == (call in asked_about), call
         assert isinstance(answer, Rejected) == (call in refused), call
+
+
+async def in_sandbox(place: Path, trouble: str = "", **settings: Any) -> tuple[Answer | None, list[str]]:
+    """What the mode sandboxed decides of a command, and what is told, where the sandbox is so."""
+    told: list[str] = []
+
+    async def find() -> str:
+        return trouble
+
+    asked = permissions(place, "sandboxed", "deny bash(rm *)", tell=told.append)
+    asked.shell = ShellSettings(SandboxSettings(**settings))
+    asked.shell.find_trouble = find
+    assert isinstance(await decided(asked, request("bash", command="rm -r src")), Rejected)
+    return await decided(asked, BASH), told
+
+
+async def test_sandboxed_runs_commands_unasked_where_they_are_confined_and_says_where_not(place: Path):
+    assert await in_sandbox(place) == (True, [])
+    assert await in_sandbox(place, network="off") == (True, [])
+    for trouble, settings in (("no bwrap", {}), ("", {"level": "none"}), ("", {"network": "on"})):
+        answer, told = await in_sandbox(place, trouble, **settings)
+        assert answer is None
+        assert len(told) == 1
+        assert "like edits here" in told[0]
+
+
+def test_a_key_goes_through_the_modes_that_ask():
+    assert [next_approval(word) for word in ("on", "smart", "edits", "sandboxed", "off")] == [
+        "smart", "edits", "sandboxed", "on", "smart"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -166,7 +199,7 @@ EVASIVE = [
 ]
 
 
-@pytest.mark.parametrize("word", ["on", "smart", "edits", "off"])
+@pytest.mark.parametrize("word", ["on", "smart", "edits", "sandboxed", "off"])
 @pytest.mark.parametrize("line", EVASIVE)
 async def test_what_may_run_something_denied_asks_in_every_mode(place: Path, word: ApprovalWord, line: str):
     call = request("bash", False, command=line, background=True)

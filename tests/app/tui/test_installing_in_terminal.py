@@ -69,7 +69,8 @@ def test_two_packages_are_installed_in_an_empty_folder_after_one_question(
         [Call("bash", command=use)],
         ["Done."],
     ]
-    with begin(empty, provider) as terminal:
+    with begin(empty, provider, "--approve", "sandboxed") as terminal:
+        terminal.wait_for("sandboxed")
         terminal.type("begin a project with alpha and beta\r")
         terminal.wait_for("A command wants to reach", f"index.test:{index.port} at 127.0.0.1", "pip install")
         terminal.wait_for("The package index of this project", "pypi.org")

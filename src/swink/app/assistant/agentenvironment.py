@@ -46,7 +46,7 @@ from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool
 from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
-from swink.tools.coding.sandbox import Level, Sandbox
+from swink.tools.coding.sandbox import Level, Sandbox, SandboxUnavailable
 
 
 class AgentEnvironment:
@@ -125,6 +125,7 @@ class AgentEnvironment:
     def attend(self, permissions: Permissions) -> None:
         """Have these permissions ask the person what only they decide of commands here, and show it."""
         permissions.shell = self.shell
+        self.shell.find_trouble = self._find_trouble
         self._network = NetworkRules(permissions, self.shell, self.directory, self._tell_once)
         self._outside = OutsideApproval(permissions, lambda: self.is_own)
         permissions.caution = Cautions(lambda: self._trouble, self._script_names)
@@ -262,6 +263,15 @@ class AgentEnvironment:
 
     def _script_names(self) -> frozenset[str]:
         return frozenset(tool.name for scripts in self._scripts for tool in scripts.tools())
+
+    async def _find_trouble(self) -> str:
+        """Why commands cannot be sandboxed here; empty if they can."""
+        level, gate, _ = self._shell_terms()
+        try:
+            await Sandbox(self.directory, level, hidden=self.hidden(), approve_domain=gate).backend()
+        except SandboxUnavailable as error:
+            return str(error)
+        return ""
 
     def _shell_terms(self) -> tuple[Level, NetworkRules | None, str]:
         """The level of commands, who decides about their network, and what the model is told of that."""

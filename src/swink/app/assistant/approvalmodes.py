@@ -1,5 +1,6 @@
-"""The approval modes of the coding agent: those of `Agent`, and two that its approval callback carries out:
-edits, which it accepts, and deny, by which it rejects what would ask.
+"""The approval modes of the coding agent: those of `Agent`, and three that its approval callback carries out:
+edits, which it accepts, sandboxed, by which it also accepts commands that the sandbox confines, and deny, by
+which it rejects what would ask.
 """
 
 from typing import Literal, cast
@@ -7,11 +8,12 @@ from typing import Literal, cast
 from swink.agent.config import ApprovalMode
 from swink.errors import MisuseError
 
-ApprovalWord = Literal[ApprovalMode, "edits", "deny"]
+ApprovalWord = Literal[ApprovalMode, "edits", "sandboxed", "deny"]
 MEANINGS: dict[ApprovalWord, str] = {
     "on": "ask for every call",
     "smart": "ask for tools that require approval",
     "edits": "as smart, but edits of files in the workspace are not asked about",
+    "sandboxed": "as edits, but commands in the sandbox are not asked about; the hosts they want are",
     "off": "ask for none",
     "deny": "refuse what would ask",
 }
@@ -27,6 +29,12 @@ _OTHERS = {
     "accept-edits": "edits",
 }
 """Words of earlier versions and of habit."""
+
+
+def next_approval(word: ApprovalWord) -> ApprovalWord:
+    """The mode that a key goes on to; those that ask nothing at all are taken by name."""
+    words: list[ApprovalWord] = ["on", "smart", "edits", "sandboxed"]
+    return words[(words.index(word) + 1) % len(words)] if word in words else "smart"
 
 
 def parse_approval(text: str) -> ApprovalWord:

@@ -179,6 +179,8 @@ class Permissions:
         """The answer for one call."""
         self._tell_problems()
         notice = ""
+        if self.word == "sandboxed" and request.name == BASH:
+            await self._look_at_sandbox()
         while True:
             target = self._look(request.arguments)
             decision = self._decide(request, self._call(request, target))
@@ -233,6 +235,13 @@ class Permissions:
             if problem not in self._told:
                 self._told.add(problem)
                 self.tell(problem)
+
+    async def _look_at_sandbox(self) -> None:
+        """Know whether commands are confined now, and say once why they are not."""
+        why = "there is no sandbox here" if self.shell is None else await self.shell.look()
+        if why and why not in self._told:
+            self._told.add(why)
+            self.tell(f"mode sandboxed is like edits here, and commands are asked about: {why}")
 
     def _look(self, arguments: Mapping[str, Any]) -> Target | None:
         """What the path of a call leads to; everything that is decided about the call is decided of this."""
@@ -294,8 +303,10 @@ class Permissions:
                 return None
             case _ if not request.requires_approval:
                 return self._decision(request, True, f"mode {word}: this needs no approval")
-            case "edits" if request.name in FILE_TOOLS and self._is_ordinary(call.path):
-                return self._decision(request, True, "mode edits: the file is in the workspace")
+            case "edits" | "sandboxed" if request.name in FILE_TOOLS and self._is_ordinary(call.path):
+                return self._decision(request, True, f"mode {word}: the file is in the workspace")
+            case "sandboxed" if request.name == BASH and self.shell is not None and self.shell.confines:
+                return self._decision(request, True, "mode sandboxed: the command stays in the sandbox")
             case "deny":
                 return self._decision(request, False, "the user allows no call that needs approval")
             case _:

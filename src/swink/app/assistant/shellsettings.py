@@ -5,7 +5,7 @@ config.toml → the command line → /permissions in this session → narrowed b
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
@@ -20,6 +20,7 @@ PROJECT_FILE = ".swink/config.toml"
 NETWORKS = ("ask", "off", "on")
 LEVELS: tuple[str, ...] = get_args(get_type_hints(SandboxSettings)["level"])
 _MOST_BYTES = 1 << 16
+_UNKNOWN = "it is not known whether there is a sandbox"
 
 
 class ShellSettings:
@@ -29,6 +30,24 @@ class ShellSettings:
         self.user = user
         self._said: dict[str, Any] = {}
         self._project: Mapping[str, Any] = {}
+        self.find_trouble: Callable[[], Awaitable[str]] = _nothing_known
+        """Says why commands cannot be sandboxed here; empty if they can."""
+        self._trouble = _UNKNOWN
+
+    @property
+    def confines(self) -> bool:
+        """Whether commands are in a sandbox whose network is asked about, as far as `look` has found."""
+        return not self._why_open() and not self._trouble
+
+    async def look(self) -> str:
+        """Why commands are not confined now; empty if they are."""
+        self._trouble = self._why_open() or await self.find_trouble()
+        return self._trouble
+
+    def _why_open(self) -> str:
+        if self.now.level == "none":
+            return 'level = "none" in [sandbox]'
+        return 'network = "on" in [sandbox]' if self.now.network == "on" else ""
 
     @property
     def now(self) -> SandboxSettings:
@@ -81,6 +100,10 @@ class ShellSettings:
             shown = now.network if isinstance(now.network, str) else ",".join(now.network)
             found.append((f"network {shown}", describe_network(now)))
         return [*found, *((f"writable {place}", "besides this folder") for place in now.writable)]
+
+
+async def _nothing_known() -> str:
+    return _UNKNOWN
 
 
 def parse_level(text: str) -> str:

@@ -41,6 +41,7 @@ GROUPS: Mapping[str, tuple[Key, ...]] = {
         Key("stop", "escape", "stop the reply, take queued messages back; twice when idle: rewind"),
         Key("interrupt", "ctrl+c", "copy the selection, else stop, else clear the editor; twice: leave"),
         Key("plan", "shift+tab", "plan without changing anything, or carry out", "/plan"),
+        Key("next_approval", "f7", "the next approval mode: on, smart, edits, sandboxed", "/approve next"),
         Key("next_thinking", "f4", "the next thinking level"),
         Key("model", "f5", "choose another model", "/model"),
         Key("background", "ctrl+b", "send the running command to the background", "/background"),

@@ -1,7 +1,7 @@
 """Commands of the program itself: help, looks, approvals and permissions, the user's own editor."""
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
-from swink.app.assistant.approvalmodes import MEANINGS, parse_approval
+from swink.app.assistant.approvalmodes import MEANINGS, next_approval, parse_approval
 from swink.app.assistant.rules import parse_rule
 from swink.app.assistant.settings import change_setting
 from swink.app.tui.commands.commandtable import CommandContext, command
@@ -41,11 +41,15 @@ _LOOKS = {
 }
 
 
-@command("#approve", "on | smart | edits | off", choices=lambda context: MEANINGS, other_names=("/approve",))
+_WORDS = " | ".join(word for word in MEANINGS if word != "deny")
+
+
+@command("#approve", _WORDS, choices=lambda context: MEANINGS, other_names=("/approve",))
 def approve(context: CommandContext, rest: str) -> None:
     """show or set which tool calls you are asked about"""
     if rest:
-        context.permissions.word = parse_approval(rest)
+        word = context.permissions.word
+        context.permissions.word = next_approval(word) if rest == "next" else parse_approval(rest)
     word = context.permissions.word
     context.say(f"approvals: {word} ({MEANINGS[word]})")
 
