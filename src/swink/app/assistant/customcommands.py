@@ -59,7 +59,7 @@ def read_commands(brought: Brought | None) -> tuple[dict[str, CustomCommand], li
     own: dict[Path, bytes | None] = dict.fromkeys(_own_files(notices))
     for path, data in [*list(theirs.items())[:_MOST_FILES], *own.items()]:
         try:
-            command = _parse(path, _read(path) if data is None else data)
+            command = parse_command(path, _read(path) if data is None else data)
         except (OSError, ValueError) as error:
             notices.append(f"{path} is no command: {error}")
         else:
@@ -86,7 +86,8 @@ def _read(path: Path) -> bytes:
         return file.read(_MOST_BYTES + 1)
 
 
-def _parse(path: Path, data: bytes) -> CustomCommand:
+def parse_command(path: Path, data: bytes) -> CustomCommand:
+    """The command in a file; raises `ValueError` if it is none."""
     if not _NAME.fullmatch(path.stem):
         raise ValueError("its name consists of a-z, 0-9, - and _")
     if len(data) > _MOST_BYTES:

@@ -258,6 +258,15 @@ def _add_trust(commands: Any) -> None:
     how.add_argument("--list", action="store_true", help="what was decided about which folders")
 
 
+def _add_adopt(commands: Any) -> None:
+    summary = "take over what you have in another program: instructions, commands, servers, rules"
+    adopt = command(commands, "adopt", summary, "adopt_command:adopt")
+    adopt.take("program", "of one program only", nargs="?", choices=("claude", "codex", "opencode"))
+    how = adopt.add_mutually_exclusive_group()
+    how.add_argument("--yes", action="store_true", help="do not ask")
+    how.add_argument("--dry-run", action="store_true", help="only list what would be written")
+
+
 def _add_servers(commands: Any) -> None:
     protocols = "serve a local model over the OpenAI and Anthropic protocols"
     model = command(commands, "serve-model", protocols, "serving:serve_model")
@@ -277,16 +286,6 @@ def _add_servers(commands: Any) -> None:
 
 
 _PARTS = (
-    *(
-        _add_run,
-        _add_review,
-        _add_chat,
-        _add_sessions,
-        _add_models,
-        _add_keys,
-        _add_mcp,
-        _add_trust,
-        add_eval,
-    ),
-    _add_servers,
+    *(_add_run, _add_review, _add_chat, _add_sessions, _add_models, _add_keys, _add_mcp, _add_trust),
+    *(_add_adopt, add_eval, _add_servers),
 )

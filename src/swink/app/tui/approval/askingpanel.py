@@ -218,7 +218,7 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
         self.lay_out(keep=keep)
 
     def leave(self) -> None:
-        """Back to the editor as the person wants; the question stays, and takes the focus only if asked to."""
+        """Back to the editor; the question stays, and takes the focus only if asked to."""
         self.is_left = True
         self.post_message(self.Leave())
 

@@ -1,0 +1,166 @@
+"""What Claude Code keeps for its user and in a project.
+
+CLAUDE.md, ~/.claude/CLAUDE.md                      instructions
+.claude/settings.json, settings.local.json          permissions, hooks; the user's in ~/.claude
+.claude/commands, agents, skills                    Markdown files; the user's in ~/.claude
+.mcp.json, mcpServers of ~/.claude.json             servers
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from swink.app.assistant.adopting.findings import Finding, Places
+from swink.app.assistant.adopting.foreignrules import (
+    ForeignRule,
+    Verdict,
+    bash_rule,
+    find_rules_of,
+    path_rule,
+)
+from swink.app.assistant.adopting.foreignservers import find_servers_of
+from swink.app.assistant.adopting.theirfiles import (
+    find_commands,
+    find_not_yet,
+    find_own_instructions,
+    read_table,
+    table,
+    texts,
+)
+from swink.app.assistant.brought import SERVERS
+from swink.app.assistant.instructionfiles import NAME, OTHER_NAME, imports_in
+from swink.app.assistant.rulebook import Scope
+from swink.mcp.naming import plain_name
+from swink.tools import is_tool_name
+
+_RULE = re.compile(r"([A-Za-z_][\w*-]*)(?:\((.*)\))?", re.S)
+_TOOLS: dict[str, tuple[str, ...]] = {
+    "Bash": ("bash",),
+    "Edit": ("edit_file", "write_file"),
+    "Write": ("write_file",),
+    "Read": ("read_file",),
+    "Glob": ("find_files",),
+    "Grep": ("search_text",),
+    "LS": ("list_files",),
+    "WebFetch": ("fetch_url",),
+}
+_DENIED_TOO = {"Edit": ("delete_file",), "Write": ("delete_file",), "Read": ("search_text",)}
+"""What a denial speaks of besides: here these tools do what theirs would do."""
+_OWN = {name for names in (*_TOOLS.values(), *_DENIED_TOO.values()) for name in names}
+_MODES = {
+    "acceptEdits": 'approve = "edits" in config.toml does about this',
+    "plan": "swink --plan does this",
+    "dontAsk": 'approve = "deny" in config.toml does about this',
+    "bypassPermissions": "is not taken over: it would allow everything",
+}
+
+
+def find_claude(places: Places) -> Iterator[Finding]:
+    """What there is of Claude Code; blocking."""
+    ours, theirs = places.home / ".claude", places.project / ".claude"
+    broken: list[Finding] = []
+    yield from _instructions(places)
+    yield from find_own_instructions(ours / OTHER_NAME)
+    yield from find_commands(ours / "commands", places, is_users=True)
+    yield from find_commands(theirs / "commands", places, is_users=False)
+    if os.path.lexists(places.project / SERVERS):
+        how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
+        yield Finding("server", places.project / SERVERS, SERVERS, "read", how)
+    state = places.home / ".claude.json"
+    known = read_table(state, broken)
+    yield from find_servers_of(state, known.get("mcpServers"), places, is_users=True)
+    local = table(table(known.get("projects")).get(str(places.project)))
+    yield from find_servers_of(state, local.get("mcpServers"), places, is_users=False)
+    rules: list[ForeignRule] = []
+    files = [ours / "settings.json", theirs / "settings.json", theirs / "settings.local.json"]
+    for path in files:
+        scope: Scope = "user" if path.parent == ours else "project"
+        settings = read_table(path, broken)
+        rules += _rules(path, scope, table(settings.get("permissions")))
+        yield from _others(path, settings)
+    yield from find_rules_of(rules, places)
+    for folder in (ours, theirs):
+        yield from find_not_yet(folder / "skills", "skill", "SKILL.md")
+        yield from find_not_yet(folder / "agents", "agent", ".md")
+    yield from broken
+
+
+def _instructions(places: Places) -> Iterator[Finding]:
+    """The project's own instructions, which are read where they are."""
+    path = places.project / OTHER_NAME
+    if not os.path.lexists(path):
+        return
+    if os.path.lexists(places.project / NAME):
+        yield Finding("instructions", path, OTHER_NAME, "cannot", f"is not read, because {NAME} is there")
+        return
+    how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
+    try:
+        imports = imports_in(path.read_bytes()[: 1 << 20].decode("utf-8", "replace"))
+    except OSError:
+        imports = ""
+    told = f"; imports are not followed ({imports})" if imports else ""
+    yield Finding("instructions", path, OTHER_NAME, "read", f"{how}{told}")
+
+
+def _others(path: Path, settings: dict[str, Any]) -> Iterator[Finding]:
+    """Hooks, and what else the settings say about permissions."""
+    for event in table(settings.get("hooks")):
+        yield Finding("hook", path, event, "yet", "swink runs no hooks yet")
+    permissions = table(settings.get("permissions"))
+    if isinstance(mode := permissions.get("defaultMode"), str) and mode != "default":
+        how = _MODES.get(mode, "means nothing here")
+        yield Finding("setting", path, f"defaultMode {mode}", "cannot", how)
+    for place in texts(permissions.get("additionalDirectories")):
+        yield Finding("setting", path, f"additional {place}", "cannot", "name it to swink with --add-dir")
+
+
+def _rules(path: Path, scope: Scope, permissions: dict[str, Any]) -> Iterator[ForeignRule]:
+    verdicts: tuple[Verdict, ...] = ("deny", "ask", "allow")
+    for verdict in verdicts:
+        for text in texts(permissions.get(verdict)):
+            yield _rule(ForeignRule(path, text, verdict, scope, ()), text.strip())
+
+
+def _rule(rule: ForeignRule, text: str) -> ForeignRule:
+    found = _RULE.fullmatch(text)
+    if found is None:
+        return replace(rule, why="is no rule")
+    name, inside = found[1], found[2]
+    if name.startswith("mcp__"):
+        return _server_rule(rule, name, inside)
+    tools = _TOOLS.get(name, ())
+    if not tools:
+        # What it speaks of is unknown: only a tool that swink does not have can be told apart.
+        return replace(rule, tools=(f"theirs:{name}",), why=f"swink has no tool like {name}")
+    if rule.verdict != "allow":
+        tools = (*tools, *_DENIED_TOO.get(name, ()))
+    rule = replace(rule, tools=tools)
+    if inside is None or inside == "*":
+        return rule
+    if name == "Bash":
+        return bash_rule(rule, inside)
+    if name not in ("Edit", "Read"):
+        return replace(rule, why=f"{name} takes no pattern here")
+    if inside.startswith("/") and rule.scope == "user" and not inside.startswith("//"):
+        return replace(rule, why="the path is relative to ~/.claude")
+    rule = path_rule(rule, inside)
+    told = "; a search of a whole folder, and commands, may still read it"
+    return replace(rule, told=told) if name == "Read" and rule.verdict == "deny" else rule
+
+
+def _server_rule(rule: ForeignRule, name: str, inside: str | None) -> ForeignRule:
+    server, _, tool = name.removeprefix("mcp__").partition("__")
+    if not server or inside is not None or "*" in server:
+        return replace(rule, why="is no rule for a server here")
+    if tool in ("", "*"):
+        return replace(rule, tools=("mcp",), pattern=server)
+    ours = plain_name(server, tool)
+    if ours in (*_OWN, "todo", "task", "explore", "ask_user") or not is_tool_name(ours) or "*" in tool:
+        return replace(
+            rule, tools=(f"theirs:{name}", "mcp"), why="cannot be told apart from other tools here"
+        )
+    return replace(rule, tools=(ours,))

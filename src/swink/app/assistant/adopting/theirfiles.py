@@ -1,0 +1,138 @@
+"""Files of another program, read with patience: a broken one is a finding with its line, never an error."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from swink.app.assistant.adopting.findings import Finding, Kind, Places, new_file
+from swink.app.assistant.customcommands import parse_command
+from swink.app.assistant.instructionfiles import imports_in
+from swink.system.places import config_dir
+
+MOST_BYTES = 4 << 20
+_MOST_FILES = 500
+_COMMENT_OR_TEXT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = re.compile(r'("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])')
+_RUNS = re.compile(r"!`[^`]+`")
+
+
+def read_table(path: Path, broken: list[Finding]) -> dict[str, Any]:
+    """The object in a JSON (comments and final commas are fine) or TOML file; empty if there is none.
+
+    What is wrong with the file is added to `broken`. Blocking.
+    """
+    try:
+        if not os.path.lexists(path):
+            return {}
+        text = read_text(path)
+        found: Any = tomllib.loads(text) if path.suffix == ".toml" else _read_json(text)
+        if not isinstance(found, dict):
+            raise ValueError("line 1: it holds no object")
+    except OSError as error:
+        broken.append(Finding("file", path, path.name, "cannot", f"was not read: {error.strerror or error}"))
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        broken.append(Finding("file", path, path.name, "cannot", f"was not read: {why}"))
+    else:
+        return cast("dict[str, Any]", found)
+    return {}
+
+
+def read_text(path: Path) -> str:
+    """A file's text; raises `OSError`, or `ValueError` if it is none."""
+    if not path.is_file():
+        raise OSError("it is not a file")
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MB")
+    return data.decode("utf-8-sig")
+
+
+def table(value: Any) -> dict[str, Any]:
+    """A value that should be an object with names; empty if it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def texts(value: Any) -> list[str]:
+    """The texts in a value that should be a list of them."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, str)]
+
+
+def files_in(folder: Path, ending: str) -> list[Path]:
+    """The files with an ending in a folder and below it, in order; blocking."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        found += [Path(place, name) for name in sorted(names) if name.endswith(ending)]
+        if len(found) >= _MOST_FILES:
+            break
+    return found[:_MOST_FILES]
+
+
+def find_not_yet(folder: Path, kind: Kind, ending: str) -> Iterator[Finding]:
+    """Files of a kind that swink does not read yet."""
+    for path in files_in(folder, ending):
+        name = path.parent.name if path.name == "SKILL.md" else path.stem
+        yield Finding(kind, path, name, "yet", f"swink reads no {kind}s yet")
+
+
+def find_commands(folder: Path, places: Places, *, is_users: bool) -> Iterator[Finding]:
+    """Commands in Markdown files, which become commands of the user or of the project."""
+    for path in files_in(folder, ".md"):
+        try:
+            if not is_users and not _is_inside(path, places.project):
+                raise OSError("it leads out of the project")
+            text = read_text(path)
+        except (OSError, ValueError) as error:
+            yield Finding("command", path, path.stem, "cannot", f"was not read: {error}")
+            continue
+        yield command(path, path.stem.lower(), text, places, is_users=is_users)
+
+
+def command(source: Path, name: str, text: str, places: Places, *, is_users: bool) -> Finding:
+    """What becomes of one command; blocking."""
+    path = (places.commands if is_users else places.project_commands) / f"{name}.md"
+    data = text.encode("utf-8", "replace")
+    try:
+        if not is_users and not _is_inside(path, places.project):
+            raise ValueError(f"{places.short(path.parent)} leads out of the project")
+        parse_command(path, data)
+    except ValueError as error:
+        return Finding("command", source, f"/{name}", "cannot", f"is no command here: {error}")
+    runs = "; its !`…` stays text, nothing is run" if _RUNS.search(text) else ""
+    where = "" if is_users else f" in {places.short(path)}, which trust then asks about"
+    return new_file("command", source, f"/{name}", path, data, f"becomes /{name}{where}{runs}")
+
+
+def find_own_instructions(path: Path) -> Iterator[Finding]:
+    """The user's own instructions, which become ours if there are none; blocking."""
+    if not os.path.lexists(path):
+        return
+    try:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
+        yield Finding("instructions", path, path.name, "cannot", f"was not read: {error}")
+        return
+    ours = config_dir() / "AGENTS.md"
+    imports = imports_in(text)
+    told = f"; imports are not followed ({imports})" if imports else ""
+    becomes = f"becomes {ours}{told}"
+    yield new_file("instructions", path, path.name, ours, text.encode(), becomes)
+
+
+def _is_inside(path: Path, project: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(project)
+
+
+def _read_json(text: str) -> Any:
+    """JSON, with comments and commas before the end; raises `ValueError` with the line."""
+    # What is left out becomes blanks, so that lines and columns stay what they are in the file.
+    plain = _COMMENT_OR_TEXT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
+    plain = _TRAILING.sub(lambda found: found[1] or " ", plain)
+    return json.loads(plain) if plain.strip() else {}
