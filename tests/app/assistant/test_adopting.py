@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.app.assistant.adopting import PROGRAMS, Finding, Places, find_theirs, write_adopted
 from swink.app.assistant.adopting.adopted import NotAdopted
@@ -247,6 +248,8 @@ def test_secrets_of_servers_become_references(root: Path):
             "headers": {"Authorization": f"Bearer {SECRET}"},
         },
         "words": {"command": "npx", "args": ["--token", SECRET]},
+        "short": {"command": "npx", "args": ["--password", "hunter2"]},
+        "given": {"command": "npx", "args": ["--api-key=hunter2"]},
         "address": {"url": "https://ada:pass@example.com/mcp"},
         "old": {"type": "sse", "url": "https://example.com/sse"},
         "odd": {"command": 7},
@@ -472,7 +475,7 @@ FILES = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@tried(40, 400)
 @given(st.dictionaries(NAMES, LIKELY, max_size=5) | JSON, st.text(max_size=40))
 def test_whatever_their_files_hold_looking_raises_nothing_and_writes_nothing(
     root: Path, content: Any, text: str

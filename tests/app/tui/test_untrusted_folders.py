@@ -109,6 +109,9 @@ COMMANDS = [
 ]
 MORE_COMMANDS = [
     ("run", "--model", "openai:m", "hello"),
+    ("-p", "--model", "openai:m", "hello"),
+    ("trust",),
+    ("adopt", "--dry-run"),
     ("doctor",),
     ("sessions",),
     ("models",),

@@ -13,6 +13,10 @@ from swink.stream.urls import is_secret_header
 
 _REFERENCE = re.compile(r"\$\{\w+(?::-[^}]*)?\}")
 _SECRET = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie|private|session|dsn|_pat\b", re.I)
+_GIVEN_SECRET = re.compile(
+    r"://[^/\s]*@|[?&][^=&\s]*(?:key|token|secret)=|--?[\w-]*(?:key|token|secret|passw\w*)[\s=]+(?![-$\s])\S",
+    re.I,
+)
 _PLAIN = re.compile(r"(?:true|false|on|off|debug|info|warn\w*|error|production|development|\d{1,6})", re.I)
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _WORDS = ("command", "args", "cwd", "url")
@@ -59,12 +63,9 @@ def _converted(name: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], str
                 inner: _without_secret(name, key, inner, value, hidden, copied)
                 for inner, value in values.items()
             }
-    for word in (
-        *texts(fields.get("args")),
-        *(str(fields.get(key, "")) for key in ("command", "url", "cwd")),
-    ):
-        if redact_text(word) != word or re.search(r"://[^/\s]*@|[?&][^=]*(?:key|token|secret)=", word, re.I):
-            raise _CannotBeHad("has a secret in its command line or URL: write it anew, with ${VARIABLE}")
+    words = [*texts(fields.get("args")), *(str(fields.get(key, "")) for key in _WORDS if key != "args")]
+    if any(map(_holds_secret, [*words, " ".join(words)])):
+        raise _CannotBeHad("has a secret in its command line or URL: write it anew, with ${VARIABLE}")
     _check(name, fields)
     told = f"; set {', '.join(hidden)} in the environment, secrets are not copied" if hidden else ""
     return fields, told + (f"; copies the values of {', '.join(copied)}" if copied else "")
@@ -97,6 +98,11 @@ def _is_harmless(name: str, text: str) -> bool:
     if redact_text(f"{name}={text}") != f"{name}={text}" or "@" in text or "$" in text:
         return False
     return all(len(word) < 20 or not re.search(r"\d", word) for word in re.split(r"[\s/\\:,.=-]", text))
+
+
+def _holds_secret(words: str) -> bool:
+    """Whether a part of a command line or an address looks like a secret, or follows an option for one."""
+    return redact_text(words) != words or _GIVEN_SECRET.search(words) is not None
 
 
 def _check(name: str, fields: dict[str, Any]) -> None:
