@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -53,6 +53,8 @@ SERVICE_TIER = "service_tier_"
 """What the key in `Usage.extra` begins with that names the service tier of a request."""
 
 _registered: dict[str, Callable[[], StreamFn]] = {}
+_models_of_others: dict[str, tuple[str, ...]] = {}
+"""What the registered providers say that they have."""
 
 
 def parse_model(model: str | ModelSpec) -> ModelSpec:
@@ -144,8 +146,13 @@ def registered(provider: str) -> Callable[[], StreamFn] | None:
     return _registered.get(provider)
 
 
-def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
-    """Serve "provider:…" with the stream function that `make()` returns."""
+def registered_names() -> list[str]:
+    """The providers that were registered."""
+    return list(_registered)
+
+
+def register_provider(provider: str, make: Callable[[], StreamFn], models: Sequence[str] = ()) -> None:
+    """Serve "provider:…" with the stream function that `make()` returns; these of its models are listed."""
     if not isinstance(provider, str) or not provider or ":" in provider:
         raise InvalidInput(f'provider={provider!r}: give the word before the colon of "provider:model"')
     if not callable(make) or _needs_arguments(make):
@@ -154,14 +161,28 @@ def register_provider(provider: str, make: Callable[[], StreamFn]) -> None:
             "and takes no arguments, such as lambda: stream_fn"
         )
     _registered[provider] = make
+    _models_of_others[provider] = tuple(dict.fromkeys(models))
+
+
+def unregister_provider(provider: str) -> None:
+    """Serve "provider:…" no more, or as before it was registered."""
+    _registered.pop(provider, None)
+    _models_of_others.pop(provider, None)
 
 
 def models(provider: str | None = None) -> list[ModelSpec]:
     """Every current model with a price that the catalog lists, of one provider or of all, each once.
 
+    Those that a registered provider says it has come first; their limits and prices are not known.
     Deployments of Azure have names of their own, so none is listed there.
     """
     found = copies.current()
+    others = [
+        with_limits(ModelSpec(name, model_id))
+        for name, ids in _models_of_others.items()
+        if provider in (None, name)
+        for model_id in ids
+    ]
     names = {
         (name, entry.name or entry.id): None  # Claude on Vertex AI stands in two tables
         for name, tables in found.listing.sources.items()
@@ -170,7 +191,7 @@ def models(provider: str | None = None) -> list[ModelSpec]:
         for entry in found.table(table).entries
         if entry.prices and entry.context_window and not entry.hidden
     }
-    return [with_limits(ModelSpec(*name)) for name in names]
+    return [*others, *(with_limits(ModelSpec(*name)) for name in names)]
 
 
 def catalog_date() -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swink.app.assistant.settings import KNOWN, UserSettings, _toml, change_setting, line_in, load_settings
+from swink.app.assistant.settings import KNOWN, UserSettings, change_setting, line_in, load_settings, toml_of
 from swink.errors import MisuseError
 
 
@@ -145,4 +145,4 @@ def test_a_file_that_cannot_be_changed_stays_as_it_is_and_says_what_to_write(fil
 
 @given(st.text(st.characters(codec="utf-8"), max_size=20))
 def test_any_text_is_written_as_it_is(text: str):
-    assert tomllib.loads(f"a = {_toml(text)}") == {"a": text}
+    assert tomllib.loads(f"a = {toml_of(text)}") == {"a": text}

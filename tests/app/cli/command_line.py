@@ -311,6 +311,9 @@ class Provider:
         self.replies: list[Sequence[Any] | Refusal] = [["Hello ", "there."]]
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.paths: list[str] = []
+        self.models: list[str] | None = None
+        """What it says that it has; without any it does not know the question."""
         self.over = threading.Event()
 
     @property
@@ -354,7 +357,8 @@ def serving() -> Iterator[Provider]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             provider.requests.append(json.loads(body))
-            provider.keys.append(self.headers.get("authorization"))
+            provider.keys.append(self.headers.get("authorization") or self.headers.get("x-api-key"))
+            provider.paths.append(self.path)
             reply = provider.next_reply()
             if isinstance(reply, Refusal):
                 self.send_response(reply.status)
@@ -366,15 +370,21 @@ def serving() -> Iterator[Provider]:
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
             try:
-                self._stream(reply)
+                (self._stream_messages if self.path.endswith("/messages") else self._stream)(reply)
             except OSError:  # the client is gone
                 return
 
         def do_GET(self) -> None:
-            provider.keys.append(self.headers.get("authorization"))
-            self.send_response(404)
-            self.send_header("content-length", "0")
+            provider.keys.append(self.headers.get("authorization") or self.headers.get("x-api-key"))
+            provider.paths.append(self.path)
+            found = provider.models is not None and self.path.endswith("/v1/models")
+            body = (
+                json.dumps({"data": [{"id": id} for id in provider.models or ()]}).encode() if found else b""
+            )
+            self.send_response(200 if found else 404)
+            self.send_header("content-length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         def _stream(self, reply: Sequence[Any]) -> None:
             calls = 0
@@ -408,6 +418,25 @@ def serving() -> Iterator[Provider]:
                 {"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
             )
             self.wfile.write(b"data: [DONE]\n\n")
+
+        def _stream_messages(self, reply: Sequence[Any]) -> None:
+            """Text, as Anthropic's protocol has it."""
+            usage = {"input_tokens": 10, "output_tokens": 5}
+            message = {"id": "m1", "role": "assistant", "content": [], "model": "m", "usage": usage}
+            events: list[dict[str, Any]] = [
+                {"type": "message_start", "message": {"type": "message", **message}}
+            ]
+            events.append(
+                {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+            )
+            for piece in reply:
+                delta = {"type": "text_delta", "text": piece}
+                events.append({"type": "content_block_delta", "index": 0, "delta": delta})
+            events.append({"type": "content_block_stop", "index": 0})
+            events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage})
+            for event in (*events, {"type": "message_stop"}):
+                self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            self.wfile.flush()
 
         def _delta(self, delta: dict[str, Any]) -> None:
             self._send({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})

@@ -87,6 +87,25 @@ def test_a_fallback_is_set_with_the_model_and_stays_when_it_has_answered(project
     assert [request["model"] for request in provider.requests] == ["m", "second", "second"]
 
 
+def test_a_server_of_ones_own_is_in_the_picker_and_answers(project: Place, provider: Provider):
+    provider.models = ["small", "large"]
+    table = f'[providers.mine]\nkind = "openai"\nbase_url = "{provider.url}"\nkey_env = "MY_KEY"\n'
+    project.configure(f'default_model = "mine:small"\n\n{table}')
+    with Terminal(project, env={"MY_KEY": KEY}, size=(100, 30)) as terminal:
+        terminal.wait_for("idle", "mine:small")
+        terminal.type("/model\r")
+        terminal.wait_for("mine:large", "price unknown")
+        terminal.type("mine:larg")
+        terminal.wait_until_gone("anthropic:")
+        terminal.press("enter")
+        terminal.wait_for("the model is now mine:large")
+        terminal.type("hi\r")
+        terminal.wait_for("Hello there.", "cost unknown", "idle")
+        leave(terminal)
+    assert provider.requests[-1]["model"] == "large"
+    assert set(provider.keys) == {f"Bearer {KEY}"}
+
+
 @left_to_more
 def test_a_plan_is_made_without_writing_and_then_executed(project: Place, provider: Provider):
     provider.replies = [

@@ -24,6 +24,7 @@ from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
 from swink.app.assistant.networkrules import NetworkRules
 from swink.app.assistant.outsideapproval import OutsideApproval
+from swink.app.assistant.ownproviders import register_providers
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
@@ -184,6 +185,8 @@ class AgentEnvironment:
         """Read what there is to read, and start the servers; again after a change of trust or settings."""
         self.trust, self.settings = trust or self.trust, settings or self.settings
         self.shell.user = self.settings.sandbox
+        for problem in register_providers(settings) if settings is not None else ():
+            self.notify(problem)
         if notice := self.trust.notice:
             self.notify(notice)
         for notice in [] if self._brought is None else self._brought.notices:

@@ -48,7 +48,7 @@ BEGINNINGS = (
 
 def is_first_run(settings: UserSettings, named: str | None) -> bool:
     """Whether no model is configured and there is no key either."""
-    if named or settings.default_model or os.environ.get("SWINK_MODEL", "").strip():
+    if named or settings.default_model or settings.providers or os.environ.get("SWINK_MODEL", "").strip():
         return False
     try:
         stored = key_places()

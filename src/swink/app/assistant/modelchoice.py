@@ -41,6 +41,10 @@ def choose_model(named: str | None) -> ModelChoice:
             because = f"{account.variable} is set" if account.variable else in_store
             model = parse_model(f"{account.provider}:{account.default_model}")
             return ModelChoice(model, f"{because}; another with --model")
+    for name, server in settings.providers.items():
+        if server.models and catalog.has_provider(name):
+            why = f"[providers.{name}] in {settings.path}; another with --model"
+            return ModelChoice(parse_model(f"{name}:{server.models[0]}"), why)
     why = "no model is configured and no API key found; see swink keys set, or --model"
     if names := [account.provider for account in keyed]:
         why = f"there is a key for {_list(names)}, but which model? --model {names[0]}:MODEL"
@@ -65,7 +69,7 @@ def parse_model(text: str) -> ModelSpec:
 def unknown_provider(text: str) -> UnknownModel:
     """The error for "provider:model", or a provider alone, of an unknown provider, with the nearest name."""
     provider, colon, model_id = text.partition(":")
-    like = nearest_provider(provider, catalog.PROVIDERS)
+    like = nearest_provider(provider, [*catalog.PROVIDERS, *catalog.registered_names()])
     near = [f"{like}{colon}{model_id}"] if like else []
     if colon and not near:
         near = nearest_models(text, 1)

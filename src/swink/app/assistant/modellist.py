@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.app.assistant.ownproviders import own_server
 from swink.messages import ModelSpec
 from swink.messages.modelspec import Price
 from swink.models import catalog
@@ -78,6 +79,8 @@ def narrowed(rows: Sequence[ModelRow], typed: str) -> list[ModelRow]:
 
 def has_key(provider: str, stored: Container[str]) -> bool:
     """Whether there is a key of the provider, or it needs none."""
+    if (server := own_server(provider)) is not None:
+        return not server.lacks_key
     account = ACCOUNTS.get(provider)
     return account is None or account.variable is not None or account.key_name in stored
 

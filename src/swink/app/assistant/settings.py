@@ -6,7 +6,7 @@ A name or a value that means nothing is reported with its line; the rest applies
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_type_hints
@@ -192,16 +192,21 @@ def change_setting(name: str, value: str | bool | int) -> Path:
     """Write one setting into the file, whose other lines stay as they are; returns the file."""
     if name not in KNOWN or name in _TABLES:
         raise MisuseError(f"{name!r} cannot be set here; there are {', '.join(KNOWN)}")
+    written = f"{name} = {toml_of(value)}"
+    return rewrite_settings(lambda text: _with_line(text, name, written), f"write {written} into it")
+
+
+def rewrite_settings(change: Callable[[str], str], instead: str) -> Path:
+    """Change the text of the file, whole or not at all; returns it. Where it cannot be, `instead` is told."""
     path = Path(os.path.realpath(config_dir() / "config.toml"))
-    written = f"{name} = {_toml(value)}"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone(path.with_name(f"{path.name}.lock")):
             text = path.read_text("utf-8") if path.exists() else ""
-            tomllib.loads(changed := _with_line(text, name, written))
+            tomllib.loads(changed := change(text))
             write_whole(path, changed.encode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MisuseError(f"{path} could not be changed: {error}; write {written} into it") from error
+        raise MisuseError(f"{path} could not be changed: {error}; {instead}") from error
     return path
 
 
@@ -255,5 +260,6 @@ def _with_line(text: str, name: str, written: str) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _toml(value: str | bool | int) -> str:
+def toml_of(value: str | bool | int | Sequence[str]) -> str:
+    """A value as TOML writes it."""
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007F")

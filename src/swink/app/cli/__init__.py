@@ -12,8 +12,9 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
+from swink.app.assistant.settings import load_settings
 from swink.app.cli.commands import parse_arguments
 from swink.app.cli.output import OutputFailed, finish_output, install_output
 from swink.app.cli.terminal import say
@@ -46,6 +47,7 @@ def _run(argv: Sequence[str]) -> int:
         _log_to_stderr(debug=debug)
         module, _, name = arguments.command.partition(":")
         command: Callable[..., int] = getattr(importlib.import_module(module), name)
+        _use_own_servers()
         with _tracing(getattr(arguments, "trace", None)):
             return command(arguments)
     except SystemExit as ended:  # what argparse does after --help, or after a usage error
@@ -61,6 +63,14 @@ def _run(argv: Sequence[str]) -> int:
         bug = f"this should not happen: {type(error).__name__}: {error}; --debug shows where"
         say(bug if is_bug else str(error), "error")
         return _USAGE if isinstance(error, MisuseError) else _FAILED
+
+
+def _use_own_servers() -> None:
+    """Let every command know the user's own servers; what is wrong with one is told where it is used."""
+    with suppress(MisuseError):
+        settings = load_settings()
+        if settings.providers:
+            importlib.import_module("swink.app.assistant.ownproviders").register_providers(settings)
 
 
 def _tracing(path: str | None) -> AbstractContextManager[object]:

@@ -14,6 +14,7 @@ from swink.agent.retry import ExponentialBackoff
 from swink.app.assistant.approvalmodes import ApprovalWord
 from swink.app.assistant.fallbacks import read_fallbacks
 from swink.app.assistant.modelchoice import ModelChoice, choose_model, unknown_provider
+from swink.app.assistant.ownproviders import register_providers
 from swink.app.assistant.planning import without_plan
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.terminal import say, say_in_passing
@@ -44,7 +45,9 @@ def make_agent(
     Every call is put to the approver: its word may change later, and denials hold in every mode. A session
     that goes on keeps its model, thinking level and system prompt unless the arguments say otherwise.
     """
+    settings = load_settings()
     use_local_models()
+    problems = register_providers(settings)
     before = None if session is None else session.model
     if before is None or arguments.model:
         choice = choose_model(arguments.model)
@@ -73,10 +76,9 @@ def make_agent(
         if environment is not None:
             environment.attend(permissions)
     terms: Any = {"session": session, "options": options, "approve": approver, "approval_mode": "on"}
-    settings = load_settings()
     terms["retry"] = ExponentialBackoff(max_attempts=settings.retries + 1)
-    terms["fallback_models"], problems = read_fallbacks(settings, thinking)
-    for problem in problems:
+    terms["fallback_models"], unknown = read_fallbacks(settings, thinking)
+    for problem in (*problems, *unknown):
         tell(problem)
     limits = [*_limits(arguments), *policies]
     if environment is not None:

@@ -228,6 +228,22 @@ def _add_models(commands: Any) -> None:
     remove.take("name", "as swink models list shows it", "NAME")
 
 
+def _add_providers(commands: Any) -> None:
+    summary = "servers of your own that speak like OpenAI or Anthropic"
+    add = group(commands, "providers", summary, "provider_commands:list")
+    add("list", "which there are, and whether their keys are set")
+    new = add("add", "write one into config.toml; its models are NAME:MODEL")
+    new.take("name", "what you call it", "WORD")
+    new.take("--kind", "whose protocol it speaks", choices=("openai", "anthropic"), required=True)
+    address = "its address, for openai with /v1 at its end if the server has that"
+    new.take("--base-url", address, "URL", required=True)
+    new.take("--key-env", "the environment variable that holds its key; without one it gets none", "VARIABLE")
+    models = "a model that it has (repeatable); without any the server is asked"
+    new.take("--model", models, "ID", action="append", default=[], dest="models")
+    remove = add("remove", "take one out of config.toml")
+    remove.take("name", "as swink providers list shows it", "WORD")
+
+
 def _add_keys(commands: Any) -> None:
     add = group(commands, "keys", "store API keys, in the keychain if there is one", "key_commands:list")
     keep = add("set", "store a key: asked for on the terminal, or read from standard input")
@@ -286,6 +302,6 @@ def _add_servers(commands: Any) -> None:
 
 
 _PARTS = (
-    *(_add_run, _add_review, _add_chat, _add_sessions, _add_models, _add_keys, _add_mcp, _add_trust),
-    *(_add_adopt, add_eval, _add_servers),
+    *(_add_run, _add_review, _add_chat, _add_sessions, _add_models, _add_providers, _add_keys, _add_mcp),
+    *(_add_trust, _add_adopt, add_eval, _add_servers),
 )

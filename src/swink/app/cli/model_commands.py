@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from swink.app.assistant.modelchoice import nearest_models, parse_model, unknown_provider
+from swink.app.assistant.ownproviders import learn_models, own_server
 from swink.app.cli.terminal import say, table, with_bold_head
 from swink.errors import UnknownModel
 from swink.messages import Capabilities, ModelSpec, Price
@@ -11,12 +12,15 @@ from swink.models import catalog
 from swink.models.keys.accounts import ACCOUNTS
 from swink.models.keys.store import key_places
 from swink.system.interrupts import raise_interrupts
+from swink.system.threads import run_to_end
 
 
 def list_command(arguments: argparse.Namespace) -> int:
     """The models of the catalog, and those on this machine."""
     if arguments.provider is not None and not catalog.has_provider(arguments.provider):
         raise unknown_provider(arguments.provider)
+    for problem in run_to_end(learn_models()):
+        say(problem, "warning")
     specs = [spec for spec in catalog.models(arguments.provider) if spec.provider != "local"]
     if specs:
         rows = [("MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ CACHED", "KEY"), *map(_row, specs)]
@@ -124,6 +128,8 @@ def _row(spec: ModelSpec) -> tuple[str, ...]:
         cached = "-" if price.cache_read is None else f"{price.cache_read:g}"
         prices = f"{price.input:g}", f"{price.output:g}", cached
     has_key = account is not None and (account.variable or account.key_name in key_places())
+    if (server := own_server(spec.provider)) is not None:
+        has_key = not server.lacks_key
     limits = _number(spec.context_window), _number(spec.max_output)
     return (str(spec), *limits, *prices, "yes" if has_key else "no")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from swink.messages.redact import redact_text
+from swink.messages.redact import redact_text, sent_keys
 
 QUIET = {
     "TERM": "dumb",
@@ -46,8 +46,13 @@ def build_environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are neither named like a secret nor look like one."""
-    return {name: value for name, value in environment.items() if not is_secret_variable(name, value)}
+    """The variables that are neither named like a secret nor look like one, nor hold a key that is used."""
+    used = {*sent_keys()}
+    return {
+        name: value
+        for name, value in environment.items()
+        if not (is_secret_variable(name, value) or value.strip() in used)
+    }
 
 
 @lru_cache(maxsize=1024)  # every command asks for every variable

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from swink.app.assistant.fallbacks import obey_fallback
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.modellist import note_taken
+from swink.app.assistant.ownproviders import learn_models
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.modelpicker import ModelPicker
 from swink.app.tui.screens.picker import Picker
@@ -26,6 +27,8 @@ async def model(context: CommandContext, rest: str) -> None:
         context.say(told)
         return
     if not rest:
+        for problem in await learn_models():
+            context.say(problem, "warning")
         rest = await context.ask(ModelPicker(str(agent.model)))
     if rest:
         context.driver.switch(replace(parse_model(rest), thinking_level=agent.thinking_level))

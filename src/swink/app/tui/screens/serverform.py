@@ -1,6 +1,5 @@
 """A server of one's own: its name, how it speaks, its address, the variable of its key, and its models."""
 
-from importlib import import_module
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -9,6 +8,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Static
 
+from swink.app.assistant.ownproviders import add_provider
 from swink.app.tui.escaping import visible
 from swink.errors import AgentError, MisuseError
 from swink.system.threads import in_thread
@@ -78,11 +78,7 @@ class ServerForm(ModalScreen[str | None]):
 
 def add_server(said: dict[str, str], models: tuple[str, ...]) -> None:
     """Keep a server in the settings; raises an `AgentError` that says what is wrong with it."""
-    try:
-        own = import_module("swink.app.assistant.ownproviders")
-    except ImportError as error:
-        raise MisuseError("this version of swink cannot keep servers of your own") from error
-    own.add_provider(said["name"], said["kind"], said["base_url"], said["key_env"] or None, models)
+    add_provider(said["name"], said["kind"], said["base_url"], said["key_env"] or None, models)
 
 
 def _check(said: dict[str, str], models: tuple[str, ...]) -> None:
