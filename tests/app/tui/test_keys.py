@@ -1,6 +1,7 @@
 """Keys of the app: what stops, what comes back, what leaves."""
 
 from apps import Gate, app_of, screen_text, until
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -124,6 +125,17 @@ async def test_two_escapes_open_rewind_only_if_nothing_was_typed_between_them():
         assert "not kept here" not in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: "not kept here" in screen_text(app))  # what /rewind says without sessions
+
+
+async def test_two_escapes_with_a_key_between_them_are_not_two_in_a_row_however_late_they_are_handled():
+    app = app_of([])
+    async with app.run_test() as pilot:
+        for keys, is_rewind in ((("escape", "right", "escape"), False), (("escape", "escape"), True)):
+            for key in keys:  # all of them before the editor sees the first
+                app.post_message(Key(key, None))
+            await pilot.pause(0.3)
+            assert ("not kept here" in screen_text(app)) == is_rewind
+            await pilot.press("right")
 
 
 async def test_tab_without_a_completion_does_nothing_and_what_is_typed_next_is_there():

@@ -4,7 +4,9 @@ What is typed goes to the driver or to a command; what changes is shown by the w
 times a second. Neither knows the other.
 """
 
+from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -83,8 +85,9 @@ class SwinkApp(CommandApp):
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=driver.clock)
         self.look = first_look(settings)
-        self._inputs = 0  # keys, pastes and clicks so far
-        self._pressed: tuple[str, float, int] = ("", float("-inf"), 0)
+        self._inputs: deque[events.Event] = deque(maxlen=20)  # the last keys, pastes and clicks
+        self._handled: events.Event | None = None  # the one that is handled; others may have come since
+        self._pressed: tuple[str, float, events.Event | None] = ("", float("-inf"), None)
         # By a message, so that a failure is the app's: what an event loop calls by itself fails in silence.
         self._throttle = Throttle(lambda: self.post_message(UpdateDue()))
 
@@ -167,11 +170,13 @@ class SwinkApp(CommandApp):
 
     async def on_event(self, event: events.Event) -> None:
         """What is written goes to the editor, wherever the focus is, unless something asks for keys."""
-        if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
-            self._inputs += 1
-            is_text = not isinstance(event, events.Key) or event.is_printable or event.key in _WRITING
-            if is_text and not isinstance(event, events.MouseDown) and not self._takes_text:
-                self.screen.set_focus(self.editor)
+        if isinstance(event, events.Key | events.Paste | events.MouseDown):
+            self._handled = event
+            if not event.is_forwarded:
+                self._inputs.append(event)
+                is_text = not isinstance(event, events.Key) or event.is_printable or event.key in _WRITING
+                if is_text and not isinstance(event, events.MouseDown) and not self._takes_text:
+                    self.screen.set_focus(self.editor)
         await super().on_event(event)
 
     @property
@@ -264,8 +269,10 @@ class SwinkApp(CommandApp):
     def _is_second(self, key: str) -> bool:
         """Whether a key was pressed twice: soon after the first time, and nothing in between."""
         now = self.driver.clock()
-        before, self._pressed = self._pressed, (key, now, self._inputs)
-        return before[0] == key and now - before[1] < _TWICE and self._inputs - before[2] <= 1
+        before, self._pressed = self._pressed, (key, now, self._handled)
+        row = (before[2], self._handled)
+        are_neighbours = any(pair == row for pair in pairwise(self._inputs))
+        return before[0] == key and now - before[1] < _TWICE and are_neighbours
 
     # The terminal
 
