@@ -1,5 +1,6 @@
 """Keys of the app: what stops, what comes back, what leaves."""
 
+import pytest
 from apps import Gate, app_of, screen_text, until
 from textual.events import Key
 from textual.pilot import Pilot
@@ -136,6 +137,21 @@ async def test_two_escapes_with_a_key_between_them_are_not_two_in_a_row_however_
             await pilot.pause(0.3)
             assert ("not kept here" in screen_text(app)) == is_rewind
             await pilot.press("right")
+
+
+@pytest.mark.parametrize("opened", ["/help", "/theme", "/model", "/permissions", "whole"])
+async def test_what_is_typed_right_after_escape_is_for_the_editor_and_not_for_the_screen_that_closes(
+    opened: str,
+):
+    app = app_of([])
+    async with app.run_test() as pilot:
+        app.action_whole() if opened == "whole" else app.obey(opened)
+        await until(pilot, lambda: len(app.screen_stack) == 2 and app.screen.is_mounted)
+        await pilot.pause(0.2)
+        for key in ("escape", "a", "b"):  # all of them before the screen sees the first
+            app.post_message(Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        await until(pilot, lambda: app.editor.text == "ab")
 
 
 async def test_tab_without_a_completion_does_nothing_and_what_is_typed_next_is_there():

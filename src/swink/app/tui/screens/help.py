@@ -23,7 +23,9 @@ class Help(ModalScreen[None]):
     Help > VerticalScroll { width: 90%; max-width: 100; height: 90%; border: round $primary;
         background: $surface; padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,f1,question_mark", "dismiss(None)", "leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,f1,question_mark", "dismiss(None)", "leave", priority=True)
+    ]
 
     def __init__(self, chosen: Mapping[str, str] | None = None) -> None:
         super().__init__()

@@ -75,7 +75,7 @@ class ListScreen(ModalScreen[T]):
     ListScreen #hints { color: $text-muted; height: auto; max-height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "leave"),
+        Binding("escape", "back", "leave", priority=True),
         Binding("pagedown", "page(1)", "down", priority=True),
         Binding("pageup", "page(-1)", "up", priority=True),
     ]

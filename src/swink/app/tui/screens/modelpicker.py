@@ -47,7 +47,7 @@ class ModelPicker(ModalScreen[str | None]):
     ModelPicker .about { color: $text-muted; height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave"),
+        Binding("escape", "dismiss(None)", "leave", priority=True),
         Binding("down", "move('down')", "next", priority=True),
         Binding("up", "move('up')", "before", priority=True),
         Binding("pagedown", "move('page_down')", "a page down", priority=True),

@@ -41,7 +41,7 @@ class PermissionsScreen(ModalScreen[None]):
     PermissionsScreen Static { margin: 1 0 0 0; height: auto; max-height: 6; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", "leave"),
+        Binding("escape,q", "dismiss(None)", "leave", priority=True),
         Binding("d,delete,backspace", "remove", "remove"),
     ]
 

@@ -25,7 +25,7 @@ class Picker(ModalScreen[str | None]):
     Picker .about { color: $text-muted; height: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave"),
+        Binding("escape", "dismiss(None)", "leave", priority=True),
         Binding("down", "move(1)", "next", priority=True),
         Binding("up", "move(-1)", "before", priority=True),
     ]

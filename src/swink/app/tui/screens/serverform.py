@@ -37,7 +37,7 @@ class ServerForm(ModalScreen[str | None]):
     ServerForm #hints { color: $text-muted; margin: 1 0 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave"),
+        Binding("escape", "dismiss(None)", "leave", priority=True),
         Binding("down", "app.focus_next", "the next field"),
         Binding("up", "app.focus_previous", "the field before"),
     ]

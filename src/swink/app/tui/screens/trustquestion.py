@@ -35,7 +35,7 @@ class TrustQuestion(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"answer('{key}')", show=False) for key in "yan"),
-        Binding("escape", "answer('')", "no answer"),
+        Binding("escape", "answer('')", "no answer", priority=True),
         Binding("pageup", "turn('up')", "earlier changes", priority=True),
         Binding("pagedown", "turn('down')", "later changes", priority=True),
     ]

@@ -24,7 +24,8 @@ class Whole(Screen[None]):
     Whole > Input { height: 1; border: none; padding: 0 1; background: $surface; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,ctrl+o", "leave", "leave"),
+        Binding("escape", "leave", "leave", priority=True),
+        Binding("q,ctrl+o", "leave", "leave"),
         Binding("slash,ctrl+f", "search", "search"),
         Binding("n", "next(-1)", "the next one, further up"),
         Binding("N", "next(1)", "the one before"),

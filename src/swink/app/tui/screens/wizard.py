@@ -52,7 +52,7 @@ class Wizard(ModalScreen[str | None]):
     Wizard Input:focus { border: none; }
     Wizard .hints { color: $text-muted; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", priority=True)]
 
     def __init__(self, *, only: ProviderAccount | None = None, stream_fn: StreamFn | None = None) -> None:
         super().__init__()
