@@ -1,12 +1,15 @@
 """Level, network and further roots of the shell: who may say what, and a project that can only take away."""
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swink.agent.policy import ApprovalRequest, PolicyContext
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.rulebook import RuleBook
@@ -17,6 +20,7 @@ from swink.app.assistant.trust import decided, look_up
 from swink.errors import MisuseError
 from swink.system.places import config_dir
 from swink.tools.coding.wishes import Wish, allowed_by
+from swink.tools.coding.workspace import Workspace
 
 LISTED = ("pypi.org", "*.corp.test")
 
@@ -140,3 +144,32 @@ async def test_a_trusted_project_narrows_and_what_it_wants_beyond_is_told_once(t
     stranger = environment(work, tmp_path / "permissions", is_trusted=False)
     await stranger.open()
     assert stranger.shell.now.network == "ask"
+
+
+async def test_further_roots_are_for_tools_and_for_the_judge_and_what_cannot_be_is_told_once(tmp_path: Path):
+    work, library = tmp_path / "work", tmp_path / "library"
+    work.mkdir()
+    library.mkdir()
+    asked = Permissions(
+        "edits", workspace=Workspace(work), rules=RuleBook(work, path=tmp_path / "permissions")
+    )
+    chosen = SandboxSettings(writable=(str(library), str(tmp_path), str(tmp_path / "gone")))
+    made = AgentEnvironment(work, settings=UserSettings(tmp_path / "config.toml", sandbox=chosen))
+    made.attend(asked)
+    for _ in range(2):
+        assert f"by absolute paths: {library}." in bash_of(made)
+    assert len([notice for notice in made.take_notices() if "cannot be written" in notice]) == 2
+    context = cast(PolicyContext, SimpleNamespace(tools=(), run=None))
+    for name, is_unasked in (("a.py", True), (".vscode/settings.json", False), ("../a.py", False)):
+        arguments = {"path": f"{library}/{name}", "content": "x"}
+        call = asyncio.ensure_future(
+            asked(ApprovalRequest(name, "write_file", arguments, arguments, True, context))
+        )
+        while not call.done() and not asked.waiting:
+            await asyncio.sleep(0.01)
+        assert call.done() == is_unasked, name
+        call.cancel()
+        await asyncio.wait([call])
+    made.shell.choose("writable", str(work))
+    with pytest.raises(MisuseError, match="no directory"):
+        made.shell.choose("writable", str(tmp_path / "gone"))

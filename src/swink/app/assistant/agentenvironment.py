@@ -35,7 +35,7 @@ from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
 from swink.app.assistant.trust import Trust, find_project
 from swink.app.assistant.websearch import search_for
 from swink.app.assistant.workplaces import has_work, is_home, why_no_tools
-from swink.errors import MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.memory.jsonl import sessions_dir
 from swink.memory.session import Session
 from swink.messages import Message, ModelSpec
@@ -48,6 +48,9 @@ from swink.tools import GONE, Tool
 from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
 from swink.tools.coding.sandbox import Level, Sandbox, SandboxUnavailable
+from swink.tools.coding.workspace import select_roots
+
+_ShellTerms = tuple[Level, NetworkRules | None, tuple[Path, ...], str]
 
 
 class AgentEnvironment:
@@ -63,6 +66,7 @@ class AgentEnvironment:
         self.shell = ShellSettings(self.settings.sandbox)
         """What commands of the agent may do; change it by `choose`."""
         self._network: NetworkRules | None = None
+        self._permissions: Permissions | None = None
         self._has_begun = has_work(self.directory)
         self._in_home = False
         self._trouble = ""
@@ -90,7 +94,7 @@ class AgentEnvironment:
         self._around: Surroundings | None = None
         self._base: tuple[Tool, ...] | None = None
         self._scripts: list[Any] = []
-        self._made_with: tuple[Level, NetworkRules | None, str] = ("workspace", None, "")
+        self._made_with: _ShellTerms = ("workspace", None, (), "")
 
     @property
     def is_coding(self) -> bool:
@@ -125,6 +129,7 @@ class AgentEnvironment:
 
     def attend(self, permissions: Permissions) -> None:
         """Have these permissions ask the person what only they decide of commands here, and show it."""
+        self._permissions = permissions
         permissions.shell = self.shell
         self.shell.find_trouble = self._find_trouble
         self._network = NetworkRules(permissions, self.shell, self.directory, self._tell_once)
@@ -240,11 +245,14 @@ class AgentEnvironment:
             from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
 
             here, hidden = self.directory, self.hidden()
-            level, gate, _ = self._made_with = terms
+            level, gate, roots, _ = self._made_with = terms
             confined: Any = {"hidden": hidden, "or_none": self.is_own}
+            given: Any = {**confined, "approve_domain": gate, "writable": roots}
+            if self._permissions is not None and self._permissions.workspace is not None:
+                self._permissions.workspace.add_roots(roots)
             if self.is_coding:
-                given: Any = {**confined, "background": self.background, "approve_domain": gate}
-                self._base = tuple(coding_tools(here, sandbox=level, outside=self._outside, **given))
+                both: Any = {"background": self.background, "outside": self._outside}
+                self._base = tuple(coding_tools(here, sandbox=level, **both, **given))
             else:
                 self._base = (*fetch_tools(), *todo_tools())
             if self.trust.is_trusted:
@@ -253,7 +261,7 @@ class AgentEnvironment:
                 alone = Sandbox(here, **confined)
                 checks = Diagnostics(here, self.settings.diagnostics, alone, self._tell_once)
                 self._base = tuple(checks.checking(self._base))
-            sandbox = Sandbox(here, level, approve_domain=gate, **confined)
+            sandbox = Sandbox(here, level, **given)
             place, brought = config_dir() / "tools", self._brought
             own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
             theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
@@ -269,23 +277,33 @@ class AgentEnvironment:
 
     async def _find_trouble(self) -> str:
         """Why commands cannot be sandboxed here; empty if they can."""
-        level, gate, _ = self._shell_terms()
+        level, gate, *_ = self._shell_terms()
         try:
             await Sandbox(self.directory, level, hidden=self.hidden(), approve_domain=gate).backend()
         except SandboxUnavailable as error:
             return str(error)
         return ""
 
-    def _shell_terms(self) -> tuple[Level, NetworkRules | None, str]:
-        """The level of commands, who decides about their network, and what the model is told of that."""
-        now, network = self.shell.now, self._network
+    def _shell_terms(self) -> _ShellTerms:
+        """The level of commands, who decides about their network, further roots, what the model is told."""
+        now, network, roots = self.shell.now, self._network, self._roots()
         if now.level == "none":
-            return "none", None, ""
+            return "none", None, roots, ""
         if network is None:
-            return "workspace", None, ""
+            return "workspace", None, roots, ""
         if now.network == "on" and not network.has_denials:
-            return "workspace+net", None, ""
-        return "workspace+net", network, network.describe()
+            return "workspace+net", None, roots, ""
+        return "workspace+net", network, roots, network.describe()
+
+    def _roots(self) -> tuple[Path, ...]:
+        """The further roots that can be had; what is wrong with others is told once."""
+        found: list[Path] = []
+        for place in self.shell.now.writable:
+            try:
+                found += select_roots(self.directory, [place])
+            except InvalidInput as error:
+                self._tell_once(str(error))
+        return select_roots(self.directory, found)
 
     def hidden(self) -> list[Path]:
         """Places that no tool may read: what was said elsewhere, keys and settings."""

@@ -266,8 +266,10 @@ class Permissions:
 
     def _is_ordinary(self, path: str | None) -> bool:
         """Whether a file is in the workspace and no other program obeys it."""
-        root = None if self.workspace is None else str(self.workspace.root)
-        return path is not None and root is not None and not is_obeyed(path, root)
+        if path is None or self.workspace is None:
+            return False
+        root = self.workspace.base_of(path)
+        return not is_obeyed(os.path.relpath(os.path.join(root, path), root), root)
 
     def _decide(self, request: ApprovalRequest, call: JudgedCall) -> Decision | None:
         """What rules, trust and the mode say; None if they leave it to the person."""

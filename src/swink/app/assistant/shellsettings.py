@@ -76,8 +76,9 @@ class ShellSettings:
             case "network":
                 self._said["network"] = parse_network(text)
             case "writable":
-                said = self._said.get("writable", self.user.writable)
-                self._said["writable"] = (*said, text)
+                if not os.path.isdir(place := os.path.expanduser(text)):
+                    raise MisuseError(f"{text} is no directory")
+                self._said["writable"] = (*self.chosen.writable, os.path.realpath(place))
             case _:
                 raise MisuseError(f"there is no {name!r} of the sandbox; there are level, network, writable")
 

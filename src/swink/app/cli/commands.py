@@ -134,6 +134,8 @@ def _add_conversation(parser: CommandParser) -> None:
     parser.take("--sandbox", levels, "LEVEL", type=sandbox_level)
     network = "what commands reach: ask (about each domain), off, on, or domains such as pypi.org,*.corp.com"
     parser.take("--network", network, "ask|off|on|DOMAINS", type=network_reach)
+    further = "a further directory that tools and commands may write (repeatable)"
+    parser.take("--add-dir", further, "DIR", action="append", default=[])
     parser.take("--max-turns", "at most so many requests in a run, sub-agents included", "N", type=count)
     parser.take("--budget", "stop before a run costs more", "DOLLARS", type=amount)
     parser.take("--thinking", "how hard the model thinks", choices=_THINKING)

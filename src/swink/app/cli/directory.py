@@ -16,6 +16,9 @@ from swink.system.startup import put_last
 if TYPE_CHECKING:
     from swink.app.assistant.agentenvironment import AgentEnvironment
 
+_SANDBOX_OPTIONS = (("level", "sandbox"), ("network", "network"))
+"""What may be chosen of the sandbox, and the option for it; not every command has them."""
+
 
 def change_directory(arguments: argparse.Namespace) -> None:
     """Change to the directory that `-C` names."""
@@ -34,8 +37,10 @@ def open_environment(
     from swink.app.assistant.agentenvironment import AgentEnvironment
 
     environment = AgentEnvironment(_here(), trust or known_trust(), settings)
-    for name, option in (("level", "sandbox"), ("network", "network")):
-        if (value := getattr(arguments, option, None)) is not None:  # not every command has them
+    further = [("writable", os.path.abspath(place)) for place in getattr(arguments, "add_dir", ())]
+    chosen = [(name, getattr(arguments, option, None)) for name, option in _SANDBOX_OPTIONS]
+    for name, value in (*chosen, *further):
+        if value is not None:
             environment.shell.choose(name, value)
     return environment
 

@@ -60,6 +60,7 @@ def coding_tools(
     background: Background | None = None,
     or_none: bool = False,
     outside: AskOutside | None = None,
+    writable: Sequence[str | Path] = (),
 ) -> list[Tool]:
     """The tools for working in a directory.
 
@@ -74,9 +75,10 @@ def coding_tools(
     reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
     agent does something else; the caller closes it. With `or_none`, where no sandbox works on this machine,
     commands run without one, and every one of them requires approval. `outside` is asked whether a command
-    that the sandbox made fail runs once more outside.
+    that the sandbox made fail runs once more outside. `writable` are further directories that commands may
+    write, and tools by absolute paths.
     """
-    workspace = Workspace(root, hidden, readable=readable)
+    workspace = Workspace(root, hidden, readable=readable, writable=writable)
     box = Sandbox(
         workspace.root,
         sandbox,
@@ -86,6 +88,7 @@ def coding_tools(
         net_from=fetch_from,
         approve_domain=approve_domain,
         or_none=or_none,
+        writable=writable,
     )
     return [
         *read_tools(workspace),

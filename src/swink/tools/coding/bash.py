@@ -112,6 +112,8 @@ def _describe(sandbox: Sandbox, rest: str) -> str:
         domains = ", ".join(sandbox.net) or "those that are approved"
         only = f"of the network only these domains, by HTTP and HTTPS: {domains}"
         about = _SANDBOXES["workspace"].replace("there is no network", only)
+    if sandbox.further:
+        about += f" These belong to the workspace too, by absolute paths: {', '.join(sandbox.further)}."
     if sandbox.level != "none" and not sandbox.is_missing and (home := explain_home(sandbox.root)):
         about = f"{about} {home[0].upper()}{home[1:]}."
     return _DESCRIPTION.format(sandbox=about, rest=rest)

@@ -3,7 +3,8 @@
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,6 +19,8 @@ from swink.tools.coding.guarded import Guard
 from swink.tools.coding.mounts import SYSTEM, Mounts
 from swink.tools.coding.process import CannotStart, Launch, find_shell
 from swink.tools.coding.sandboxplan import SandboxPlan
+
+Running = Callable[[], AbstractContextManager[object]]
 
 GUARDS = 2
 """Generations of bubblewrap's own processes above the command."""
@@ -72,10 +75,11 @@ def add_proxy(launch: Launch, private: str, admission: Admission, networks: Sequ
     """The launch with a proxy outside, and inside, before the command, the program that forwards to it."""
     path = make_socket_path(private)
     options, command = launch.argv[: (at := launch.argv.index("--"))], launch.argv[at + 1 :]
+    mounted = ("--ro-bind", FORWARD, FORWARDER, "--ro-bind", path, PROXY)
     forwarder = (os.path.realpath(sys.executable), "-I", "-S", FORWARDER, PROXY, str(_PROXY_PORT))
     return replace(
         launch,
-        argv=(*_add_mounts(options, FORWARD, path), "--", *forwarder, *command),
+        argv=(*_insert_mounts(options, mounted), "--", *forwarder, *command),
         env={**launch.env, **build_proxy_variables(_PROXY_PORT)},
         egress=lambda: Egress(path, admission, networks),
     )
@@ -99,6 +103,38 @@ def build_proxy_variables(port: int) -> dict[str, str]:
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "npm_config_update_notifier": "false",
     }
+
+
+def add_root(launch: Launch, plan: SandboxPlan, private: str, running: Running) -> Launch:
+    """The launch with a further root that commands may write, guarded like the workspace."""
+    mounts, guard = plan.mounts, plan.guard
+    options, command = launch.argv[: (at := launch.argv.index("--"))], launch.argv[at:]
+    hidden = [path for path in mounts.hidden_in_root if os.path.lexists(path)]
+    covers = [word for path in hidden for word in ("--ro-bind", choose_cover(path, private), path)]
+    more = [
+        *_bind("--ro-bind", [mounts.root] if mounts.writable != (mounts.root,) else []),
+        *_bind("--bind", (*mounts.writable, *guard.steady)),
+        *_bind("--ro-bind", guard.read_only),
+        *covers,
+    ]
+    watch = plan.watch(guard.kept)
+    return replace(
+        launch,
+        argv=(*_insert_mounts(options, more), *command),
+        reserved=(*launch.reserved, *list_reservations(mounts, guard, private)),
+        disks=(*launch.disks, mounts.root),
+        further=launch.further if watch is None else (*launch.further, watch),
+        running=_both(launch.running, running),
+    )
+
+
+def _both(first: Running, second: Running) -> Running:
+    @contextmanager
+    def both() -> Generator[None, None, None]:
+        with first(), second():
+            yield
+
+    return both
 
 
 def build_arguments(
@@ -131,10 +167,10 @@ def build_arguments(
     ]
 
 
-def _add_mounts(options: Sequence[str], forwarder: str, proxy: str) -> list[str]:
-    """The options with forwarder and proxy mounted, before the root becomes read-only."""
+def _insert_mounts(options: Sequence[str], mounts: Sequence[str]) -> list[str]:
+    """The options with further mounts, before the root becomes read-only."""
     at = len(options) - 1 - list(reversed(options)).index("--remount-ro")
-    return [*options[:at], "--ro-bind", forwarder, FORWARDER, "--ro-bind", proxy, PROXY, *options[at:]]
+    return [*options[:at], *mounts, *options[at:]]
 
 
 def can_have_home(mounts: Mounts) -> bool:

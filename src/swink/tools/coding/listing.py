@@ -52,6 +52,8 @@ def list_tools(workspace: Workspace) -> list[Tool]:
         regex = compile_glob(pattern)
         judged, check_stop = workspace.judged(ctx, path), make_stop_check(ctx)
         base = "/".join(workspace.parts(path))
+        if (top := workspace.base_of(path)) != str(workspace.root):
+            base = f"{top}/{base}".rstrip("/")
         skip = len(base) + 1 if base else 0
 
         def matches() -> Iterator[str]:

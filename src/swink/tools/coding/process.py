@@ -78,6 +78,8 @@ class Launch(Struct, frozen=True):
     """Names that stay unused: path, content (None for a directory), and what covers it (itself if empty)."""
     watch: Mapping[str, Any] | None = None
     """What must be as it was when the command has ended; see `supervisor/cleanup.py`."""
+    further: tuple[Mapping[str, Any], ...] = ()
+    """The same of further roots."""
     egress: Callable[[], AbstractAsyncContextManager[object]] | None = None
     """The proxy for the command's network, open while the command runs."""
     running: Callable[[], AbstractContextManager[object]] = nullcontext

@@ -52,7 +52,7 @@ from swink.tools.coding.refusals import find_refusal
 from swink.tools.coding.sandboxnotes import explain_refusals
 from swink.tools.coding.sandboxplan import SandboxPlan, plan_sandbox
 from swink.tools.coding.survey import Survey, TooLarge
-from swink.tools.coding.workspace import as_tuple
+from swink.tools.coding.workspace import as_tuple, select_roots
 
 warn_once = cache(logging.getLogger("swink.tools").warning)
 
@@ -72,7 +72,8 @@ class Sandbox:
     confines the level workspace+net to domains such as `docs.example.org`, `*.example.com`, `localhost:8080`;
     `approve_domain` is asked about any other, once, and `net_from` are networks they may be in besides the
     public internet. A `DomainGate` instead of a function decides for each command, about private addresses
-    too; where Landlock is all there is, commands then have no network. With `or_none` commands run at the
+    too; where Landlock is all there is, commands then have no network. `writable` are further directories
+    that commands may write, guarded like the root; under bubblewrap alone. With `or_none` commands run at the
     level none where no backend works on this machine; `is_proven` tells.
     """
 
@@ -89,6 +90,7 @@ class Sandbox:
         net_from: Sequence[str] = (),
         approve_domain: ApproveDomain | DomainGate | None = None,
         or_none: bool = False,
+        writable: Sequence[str | Path] = (),
     ) -> None:
         if level not in get_args(Level):
             raise InvalidInput(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
@@ -119,6 +121,8 @@ class Sandbox:
         self._private: str | None = None
         self._forget: Callable[[], object] = lambda: None
         self._writable = [mark_writable(self.root)]
+        places = select_roots(self.root, writable) if level != "none" else ()
+        self._further = [Sandbox(place, readable=readable, hidden=hidden) for place in places]
 
     async def backend(self) -> Backend:
         """The backend this level uses here; raises `SandboxUnavailable` with the reasons if there is none."""
@@ -144,11 +148,23 @@ class Sandbox:
             return plain
         private = self._own_directory()
         launch = confine(plain, plan, private, verdict, network=self._has_network)
+        launch = replace(launch, running=self._commands.running)
+        for other in self._further if verdict.backend == "bubblewrap" else ():
+            launch = await other.add_to(launch, private)
         if self.net is not None and verdict.backend != "landlock":
             add_proxy = seatbelt.add_proxy if verdict.backend == "seatbelt" else bubblewrap.add_proxy
             admission = network if network is not None else self._approval
             launch = add_proxy(launch, private, admission, self._net_from)
-        return replace(launch, running=self._commands.running)
+        return launch
+
+    async def add_to(self, launch: Launch, private: str) -> Launch:
+        """Another sandbox's launch with this root to write too, guarded as it is here."""
+        since = self._commands.started
+        plan = await in_thread(self._look, False)
+        if trouble := (await judge("bubblewrap", plan, network=False)).trouble:
+            raise SandboxUnavailable(f"{self.root} cannot be written by commands: {trouble}")
+        plan = await in_thread(self._settle, plan, "bubblewrap", since)
+        return bubblewrap.add_root(launch, plan, private, self._commands.running)
 
     def open_network(self, argv: Sequence[str]) -> CommandNetwork | None:
         """The network of one command, if a `DomainGate` decides about it."""
@@ -159,6 +175,11 @@ class Sandbox:
         """Remove the commands' temp files and home now; otherwise they go with this object, or at exit."""
         self._private = None
         self._forget()
+
+    @property
+    def further(self) -> list[str]:
+        """The further directories that commands may write."""
+        return [str(other.root) for other in self._further]
 
     @property
     def private(self) -> str | None:

@@ -193,12 +193,12 @@ class Search:
         named: set[str] = set()
         for batch in _batches(paths):
             self._check_stop()
-            files = [f"./{path}" for path in batch]
+            files = [path if os.path.isabs(path) else f"./{path}" for path in batch]
             argv = [str(self._ripgrep), *_RIPGREP_OPTIONS, "-e", needle, "--", *files]
             code, output = matcher.run(argv, str(self._workspace.root))
             if code not in (0, 1) and not output:
                 return None
-            named.update(os.fsdecode(name)[2:] for name in output.split(b"\0") if name)
+            named.update(os.fsdecode(name).removeprefix("./") for name in output.split(b"\0") if name)
         return named
 
     def _search_file(self, spot: Spot, literal: Literal, matcher: Matcher) -> Iterator[Row]:

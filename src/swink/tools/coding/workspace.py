@@ -21,7 +21,7 @@ from swink.system.targets import LONGEST, Seen, Target, Version
 from swink.system.writable import is_beneath, mark_writable
 from swink.tools import ToolContext, ToolError
 from swink.tools.coding.credentials import Readable, explain_refusal, holds_credentials, suspect
-from swink.tools.coding.secrets import list_secret_paths
+from swink.tools.coding.secrets import find_homes, list_secret_paths
 
 T = TypeVar("T")
 
@@ -105,10 +105,16 @@ class Workspace:
 
     `hidden` adds places inside it that they may not read, whether they exist yet or not; `readable` names
     files with credentials, or directories of them, that they may. Relative paths are relative to the root.
+    `writable` are further directories, which absolute paths lead to; no link leads from one to another.
     """
 
     def __init__(
-        self, root: str | Path, hidden: Sequence[str | Path] = (), *, readable: Sequence[str | Path] = ()
+        self,
+        root: str | Path,
+        hidden: Sequence[str | Path] = (),
+        *,
+        readable: Sequence[str | Path] = (),
+        writable: Sequence[str | Path] = (),
     ) -> None:
         self._given = os.path.abspath(os.path.expanduser(root))
         self.root = Path(os.path.realpath(self._given))
@@ -116,11 +122,25 @@ class Workspace:
             raise InvalidInput(f"the workspace {self.root} is not a directory")
         hidden = as_tuple("hidden", hidden)
         self._given_hidden = [os.path.join(self.root, os.path.expanduser(path)) for path in hidden]
-        secrets = list_secret_paths(root=self.root, missing=True)
-        self._known_hidden = frozenset(path for path in secrets if is_beneath(path, str(self.root)))
-        self._hidden = self._known_hidden
         self._readable = Readable(self.root, as_tuple("readable", readable))
-        self._writable = mark_writable(self.root)
+        self._writable = [mark_writable(self.root)]
+        self._further: tuple[str, ...] = ()
+        self.add_roots(writable)
+
+    def add_roots(self, places: Sequence[str | Path]) -> None:
+        """Have these further directories, and no others."""
+        self._further = tuple(map(str, select_roots(self.root, places)))
+        self._writable = [mark_writable(place) for place in (self.root, *map(Path, self._further))]
+        secrets = list_secret_paths(root=self.root, missing=True)
+        tops = (str(self.root), *self._further)
+        self._known_hidden = frozenset(path for path in secrets if any(is_beneath(path, top) for top in tops))
+        self._hidden = self._known_hidden
+
+    def base_of(self, path: str) -> str:
+        """The root that a path leads into: a further one only if it is absolute and there."""
+        full = os.path.normpath(path)
+        found = (top for top in self._further if os.path.isabs(path) and is_beneath(full, top))
+        return next(found, str(self.root))
 
     @contextmanager
     def at(
@@ -139,10 +159,12 @@ class Workspace:
         if self._given_hidden:  # one that was made since the last look may be a link
             real = map(os.path.realpath, self._given_hidden)
             self._hidden = self._known_hidden.union(self._given_hidden, real)
-        trail = _Trail(self.root)
+        base = self.base_of(path)
+        trail = _Trail(Path(base))
         try:
-            rest = self._walk(trail, path, make_parents=make_parents, follow=follow)
+            rest = self._walk(trail, path, base, make_parents=make_parents, follow=follow)
             found = "/".join([*trail.names, *rest]) or "."
+            found = found if base == str(self.root) else os.path.normpath(os.path.join(base, found))
             self._check(found, write=write)
             if judged:
                 self._compare(path, found, judged)
@@ -164,8 +186,10 @@ class Workspace:
         return targets.look(os.path.join(self.root, path))
 
     def inside(self, target: Target) -> str | None:
-        """Where a target is, relative to the root; None outside."""
+        """Where a target is, relative to the root, or in a further root; None outside."""
         root = str(self.root)
+        if any(is_beneath(target.path, top) for top in self._further):
+            return target.path
         return os.path.relpath(target.path, root) if is_beneath(target.path, root) else None
 
     def bind(self, run: object | None, call_id: str, path: str, target: Target) -> None:
@@ -195,7 +219,10 @@ class Workspace:
         return not holds_credentials(spot.path, spot.directory) or self._readable.allows(spot.path)
 
     def parts(self, path: str) -> list[str]:
-        """The components of a path relative to the root; an absolute one must name the workspace."""
+        """The components of a path relative to its root; an absolute one must name the workspace."""
+        return self._parts_in(path, self.base_of(path))
+
+    def _parts_in(self, path: str, top: str) -> list[str]:
         if "\0" in path:
             raise PathRefused("a path cannot contain a NUL character")
         if len(path) > LONGEST:
@@ -203,7 +230,7 @@ class Workspace:
                 f"a path cannot have more than {LONGEST:,} characters, and this has {len(path):,}"
             )
         if os.path.isabs(path):
-            for base in (str(self.root), self._given):
+            for base in (top, self._given) if top == str(self.root) else (top,):
                 if is_beneath(os.path.normpath(path), base) and is_beneath(path, base):
                     path = path[len(base) :]
                     break
@@ -214,9 +241,9 @@ class Workspace:
                 )
         return [part for part in path.split("/") if part not in ("", ".")]
 
-    def _walk(self, trail: "_Trail", path: str, *, make_parents: bool, follow: bool) -> list[str]:
+    def _walk(self, trail: "_Trail", path: str, base: str, *, make_parents: bool, follow: bool) -> list[str]:
         """Open directories along the path, and return the names left: the last one after those to be made."""
-        waiting = self.parts(path)
+        waiting = self._parts_in(path, base)
         rest: list[str] = []
         links = 0
         while waiting:
@@ -236,7 +263,7 @@ class Workspace:
                         f"{path} is a symbolic link, not a file; "
                         "name the file it points to, or use rm in bash"
                     )
-                waiting = self._follow(trail, part, path) + waiting
+                waiting = self._follow(trail, part, path, base) + waiting
             elif found is None and waiting and not make_parents:
                 raise ToolError(f"{path} does not exist: there is no {'/'.join([*trail.names, part])}")
             elif found is None or not waiting:
@@ -245,7 +272,7 @@ class Workspace:
                 trail.enter(part, path)
         return rest
 
-    def _follow(self, trail: "_Trail", part: str, path: str) -> list[str]:
+    def _follow(self, trail: "_Trail", part: str, path: str, base: str) -> list[str]:
         try:
             target = os.readlink(part, dir_fd=trail.fds[-1])
         except OSError as error:
@@ -253,7 +280,7 @@ class Workspace:
         if not os.path.isabs(target):
             return [piece for piece in target.split("/") if piece not in ("", ".")]
         try:
-            pieces = self.parts(target)
+            pieces = self._parts_in(target, base)
         except PathRefused:
             raise PathRefused(f"{path} is a symbolic link out of the workspace {self.root}") from None
         trail.restart()
@@ -349,6 +376,20 @@ def as_tuple(name: str, values: Iterable[T]) -> tuple[T, ...]:
     if isinstance(values, str | bytes | os.PathLike):
         raise InvalidInput(f"{name} is a list, so write {name}=[{values!r}]")
     return tuple(values)
+
+
+def select_roots(root: Path, places: Iterable[str | Path]) -> tuple[Path, ...]:
+    """Further roots by their real paths, without those inside others; raises `InvalidInput`."""
+    found: list[Path] = []
+    given = as_tuple("writable", places)
+    for place in sorted({Path(os.path.realpath(root / os.path.expanduser(place))) for place in given}):
+        if not place.is_dir():
+            raise InvalidInput(f"{place} cannot be written: it is no directory")
+        if (root != place and root.is_relative_to(place)) or find_homes(place):
+            raise InvalidInput(f"{place} cannot be written: it holds the workspace or a home directory")
+        if not any(place.is_relative_to(other) for other in (root, *found)):
+            found.append(place)
+    return tuple(found)
 
 
 class _PathLock:

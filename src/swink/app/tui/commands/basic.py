@@ -66,7 +66,7 @@ def leave(context: CommandContext, rest: str) -> None:
     context.leave()
 
 
-_SHELL = {"sandbox": "level", "network": "network"}
+_SHELL = {"sandbox": "level", "network": "network", "writable": "writable"}
 _SHELL_WORDS = ("sandbox workspace", "sandbox none", "network ask", "network off", "network on", "home on")
 
 

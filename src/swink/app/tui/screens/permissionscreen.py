@@ -21,7 +21,7 @@ from swink.system.threads import in_thread
 _TITLES = {
     "problem": "what is wrong with the file of rules",
     "mode": "asked about",
-    "shell": "what commands may do (/permissions network ask changes it)",
+    "shell": "what commands may do (/permissions sandbox, network or writable changes it)",
     "trust": "always allowed in this session",
     "rule": "saved rules",
     "decision": "decided last",

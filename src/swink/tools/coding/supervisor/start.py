@@ -54,7 +54,7 @@ def main() -> None:
     guardian = os.getpid()
     try:
         tree.adopt_orphans()
-        originals = cleanup.Originals(launch["watch"]) if launch["watch"] else None
+        originals = [cleanup.Originals(watch) for watch in (launch["watch"], *launch["further"]) if watch]
         launch["argv"] = _reserve(launch)
     except OSError as error:
         reservation.release()
@@ -72,7 +72,7 @@ def main() -> None:
         os._exit(1)
 
 
-def _guard(supervisor: int, news: int, originals: "cleanup.Originals | None") -> "NoReturn":
+def _guard(supervisor: int, news: int, originals: "list[cleanup.Originals]") -> "NoReturn":
     """Wait for the supervisor's end; should it be killed, stopped or fail, do the rest of its work."""
     os.close(1)
     _, status = os.waitpid(supervisor, os.WUNTRACED)
@@ -93,7 +93,7 @@ def _guard(supervisor: int, news: int, originals: "cleanup.Originals | None") ->
 
 
 def _supervise(
-    launch: "Launch", guardian: int, news: int, originals: "cleanup.Originals | None"
+    launch: "Launch", guardian: int, news: int, originals: "list[cleanup.Originals]"
 ) -> "NoReturn":
     wake_read = tree.catch_signals(_signals)
     directory_read, directory_write = os.pipe()
@@ -130,10 +130,10 @@ def _reserve(launch: "Launch") -> list[str]:
     return [*launch["argv"][:at], *options, *launch["argv"][at:]]
 
 
-def _put_right(originals: "cleanup.Originals | None") -> tuple[str, ...]:
+def _put_right(originals: "list[cleanup.Originals]") -> tuple[str, ...]:
     """When the last process is gone: remove the reserved names, and undo what the command may not change."""
     reservation.release()
-    return tuple(originals.put_right()) if originals else ()
+    return tuple(note for each in originals for note in each.put_right())
 
 
 def _start(launch: "Launch", directory_write: int) -> int:
