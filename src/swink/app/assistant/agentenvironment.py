@@ -134,7 +134,9 @@ class AgentEnvironment:
         self.shell.find_trouble = self._find_trouble
         self._network = NetworkRules(permissions, self.shell, self.directory, self._tell_once)
         self._outside = OutsideApproval(permissions, lambda: self.is_own)
-        permissions.caution = Cautions(lambda: self._trouble, self._script_names)
+        permissions.caution = Cautions(
+            self.directory, lambda: self._trouble, self._script_names, lambda: self.is_own
+        )
 
     @property
     def _brought(self) -> Brought | None:
@@ -251,8 +253,9 @@ class AgentEnvironment:
             if self._permissions is not None and self._permissions.workspace is not None:
                 self._permissions.workspace.add_roots(roots)
             if self.is_coding:
-                both: Any = {"background": self.background, "outside": self._outside}
-                self._base = tuple(coding_tools(here, sandbox=level, **both, **given))
+                more: Any = {"outside": self._outside, "is_trusted": lambda: self.is_own}
+                made = coding_tools(here, sandbox=level, background=self.background, **more, **given)
+                self._base = tuple(made)
             else:
                 self._base = (*fetch_tools(), *todo_tools())
             if self.trust.is_trusted:

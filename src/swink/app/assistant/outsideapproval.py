@@ -13,6 +13,7 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.person import Question
 from swink.app.assistant.rules import BASH
 from swink.messages import ModelSpec, Usage
+from swink.messages.redact import redact_text
 from swink.messages.redact.shown import show_arguments
 from swink.tools.coding.outside import RefusedRun
 
@@ -46,8 +47,7 @@ def make_question(run: RefusedRun) -> Question:
     """What the person is asked."""
     arguments = {"command": run.command, "directory": run.directory}
     request = ApprovalRequest(run.call_id, BASH, arguments, show_arguments(arguments), True, _NO_CONTEXT)
-    notice = (
-        f"The sandbox made this command fail: {run.why}. Outside, with your own rights, it may {run.may}. "
-        "It begins anew, and this answer is for this once."
-    )
+    inside = f"The sandbox made this command fail: {run.why}." if run.was_tried else f"{run.why}."
+    notice = f"{inside} Outside, with your own rights, it may {run.may}. This answer is for this once"
+    notice = redact_text(f"{notice}, and the command begins anew." if run.was_tried else f"{notice}.")
     return Question(request, title=TITLE, notice=notice, is_once=True)

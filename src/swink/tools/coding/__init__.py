@@ -1,6 +1,6 @@
 """Tools that are safe to give to a model: files, search, a sandboxed shell, web pages, tasks, scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from swink.tools import Tool
@@ -61,6 +61,7 @@ def coding_tools(
     or_none: bool = False,
     outside: AskOutside | None = None,
     writable: Sequence[str | Path] = (),
+    is_trusted: Callable[[], bool] | None = None,
 ) -> list[Tool]:
     """The tools for working in a directory.
 
@@ -75,8 +76,9 @@ def coding_tools(
     reach besides the public internet, such as 127.0.0.0/8. With a `background` commands can go on while the
     agent does something else; the caller closes it. With `or_none`, where no sandbox works on this machine,
     commands run without one, and every one of them requires approval. `outside` is asked whether a command
-    that the sandbox made fail runs once more outside. `writable` are further directories that commands may
-    write, and tools by absolute paths.
+    that the sandbox made fail runs once more outside; while `is_trusted` says so, `git init`, `git remote
+    add` and their like write the repository's configuration. `writable` are further directories that
+    commands may write, and tools by absolute paths.
     """
     workspace = Workspace(root, hidden, readable=readable, writable=writable)
     box = Sandbox(
@@ -102,6 +104,7 @@ def coding_tools(
             keep_directory=keep_directory,
             background=background,
             outside=outside,
+            is_trusted=is_trusted,
         ),
         *fetch_tools(allowed=fetch_from),
         *todo_tools(),

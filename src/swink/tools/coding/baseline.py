@@ -33,6 +33,11 @@ class RunningCommands:
         """How many commands have been started so far."""
         self._baseline: Baseline | None = None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a command runs now."""
+        return self._running > 0
+
     def settle(self, now: Baseline, since: int) -> Baseline:
         """`now`, if no command has run since `started` was read; otherwise the last baseline."""
         with self._lock:

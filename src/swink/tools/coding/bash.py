@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from swink.tools import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.coding import background as backgrounds
 from swink.tools.coding.background import Background, Job
 from swink.tools.coding.command import Completed, run_command
+from swink.tools.coding.gitcommands import GitCommands
 from swink.tools.coding.homes import explain_home
 from swink.tools.coding.inspection import only_looks
 from swink.tools.coding.outside import AskOutside, OutsideRuns
@@ -56,13 +57,16 @@ def bash_tools(
     keep_directory: bool = False,
     background: Background | None = None,
     outside: AskOutside | None = None,
+    is_trusted: Callable[[], bool] | None = None,
 ) -> list[Tool]:
     """bash for a workspace. With `keep_directory` a `cd` holds for later calls; they run one at a time.
 
     With a `background` commands can begin or go on there, and there are tools to read and to end them.
-    `outside` is asked whether a command that the sandbox made fail runs once more outside.
+    `outside` is asked whether a command that the sandbox made fail runs once more outside. While `is_trusted`
+    git commands that set a repository up are carried out by us (`gitcommands.py`).
     """
-    shell = _Shell(workspace, sandbox, limits, keep_directory, background, outside)
+    git = None if is_trusted is None else GitCommands(sandbox, outside, is_trusted)
+    shell = _Shell(workspace, sandbox, limits, keep_directory, background, outside, git)
     bound = f"Seconds after which it is ended, at most {limits.wall:g}."
 
     about = _describe(sandbox, _NO_BACKGROUND if background is None else _BACKGROUND)
@@ -130,6 +134,7 @@ class _Shell:
         keep_directory: bool,
         background: Background | None,
         outside: AskOutside | None,
+        git: GitCommands | None,
     ) -> None:
         self._workspace = workspace
         self._sandbox = sandbox
@@ -137,6 +142,7 @@ class _Shell:
         self._keeps = keep_directory
         self._background = background
         self._outside = None if outside is None else OutsideRuns(sandbox, outside)
+        self._git = git
         self._directory = "."
         self._unasked: Counter[tuple[str, str | None]] = Counter()
 
@@ -177,6 +183,10 @@ class _Shell:
         argv = build_shell_argv(_KEEP_DIRECTORY if self._keeps else command)
         argv += ["bash", command] if self._keeps else []
         wall = None if timeout is None else min(self._limits.wall, timeout)
+        taken = None if timeout is None else await self._take_git(command, where, ctx, wall)
+        if taken is not None:
+            taken.details["command"] = command
+            return taken.result()
         completed = await self._complete(command, argv, where, ctx, wall)
         if isinstance(completed, Job):
             return _moved(completed)
@@ -196,6 +206,20 @@ class _Shell:
         elif completed.status.reason == "timeout" and wall is not None and wall < self._limits.wall:
             notes.append(f"[set a longer timeout, up to {self._limits.wall:g} s, if it needs one]")
         return completed.result(*notes)
+
+    async def _take_git(
+        self, command: str, where: str, ctx: ToolContext, wall: float | None
+    ) -> Completed | None:
+        """What a line of git's came to that does not run as it stands."""
+        if self._git is None:
+            return None
+        limits = self._limits if wall is None else replace(self._limits, wall=wall)
+
+        def run(line: str, directory: str) -> Awaitable[Completed]:
+            argv = build_shell_argv(line)
+            return run_command(self._sandbox, argv, directory, limits, ctx, environment=_LOOKING)
+
+        return await self._git.take(command, where, ctx, run)
 
     async def _complete(
         self, command: str, argv: list[str], where: str, ctx: ToolContext, wall: float | None

@@ -13,8 +13,8 @@ from swink.messages import Text
 from swink.system.aio import call_later
 from swink.tools import ToolContext, ToolResult
 from swink.tools.coding.domainquestions import CommandNetwork
-from swink.tools.coding.process import ExitStatus, HeadAndTail, Limits, Reason, run
-from swink.tools.coding.sandbox import Sandbox
+from swink.tools.coding.process import ExitStatus, HeadAndTail, Launch, Limits, Reason, run
+from swink.tools.coding.sandbox import Level, Sandbox
 
 MAX_OUTPUT = 32_000
 """Bytes of output a model gets to see: the first and the last half of it."""
@@ -94,6 +94,22 @@ async def _run_once(
 ) -> Completed:
     launch = await sandbox.launch(argv, directory, limits=limits, network=network)
     launch = replace(launch, keep_directory=keep_directory, env={**launch.env, **(environment or {})})
+    completed = await run_launch(launch, directory, ctx, level=sandbox.level, tap=tap, stop=stop)
+    notes = sandbox.explain(" ".join(argv) + completed.output, launch.backend)
+    status = replace(completed.status, notes=(*completed.status.notes, *notes))
+    return replace(completed, status=status)
+
+
+async def run_launch(
+    launch: Launch,
+    directory: str,
+    ctx: ToolContext,
+    *,
+    level: Level = "none",
+    tap: Callable[[bytes], None] | None = None,
+    stop: asyncio.Future[None] | None = None,
+) -> Completed:
+    """Run a command as it is launched; `directory` and `level` are for the details."""
     output = HeadAndTail(MAX_OUTPUT)
     started = time.monotonic()
     with _Live(ctx) as live:
@@ -113,15 +129,12 @@ async def _run_once(
         "cpu_seconds": round(status.cpu, 3),
         "bytes": output.size,
         "cut": output.cut,
-        "sandbox": sandbox.level if launch.backend != "none" else "none",
+        "sandbox": level if launch.backend != "none" else "none",
         "backend": launch.backend,
         "directory": directory,
-        "timeout": limits.wall,
+        "timeout": launch.limits.wall,
     }
-    text = output.text()
-    notes = sandbox.explain(" ".join(argv) + text, launch.backend)
-    status = replace(status, notes=(*status.notes, *notes))
-    return Completed(status, text, details)
+    return Completed(status, output.text(), details)
 
 
 class _Live:

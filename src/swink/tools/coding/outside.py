@@ -9,6 +9,7 @@ The model is told which of both happened.
 """
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
@@ -37,6 +38,13 @@ _QUIET_GIT = (
 )
 
 
+_GIT = re.compile(r"(?<![\w.-])git(?![\w.-])")
+GIT_ALONE = (
+    "git runs outside only as git push, git fetch or git ls-remote by ssh or https, in a line of simple "
+    "commands: anything else could run what the repository names"
+)
+
+
 class RefusedRun(Struct, frozen=True):
     """A command that the sandbox made fail, as a person is asked about it."""
 
@@ -47,6 +55,8 @@ class RefusedRun(Struct, frozen=True):
     """What the sandbox refused, in words."""
     may: str = MAY
     """What it may do outside, after "it may"."""
+    was_tried: bool = True
+    """Whether it ran in the sandbox, and failed there."""
 
 
 AskOutside = Callable[[RefusedRun], Awaitable[str | None]]
@@ -69,7 +79,7 @@ class OutsideRuns:
         why = await self._find_refusal(completed)
         if not why:
             return completed, []
-        no = await self._ask(RefusedRun(call_id, command, directory, why))
+        no = GIT_ALONE if runs_git(command) else await self._ask(RefusedRun(call_id, command, directory, why))
         if no is not None:
             return completed, [f"[the sandbox made it fail ({why}); it was not run outside: {no}]"]
         second = await again(make_open_sandbox(self._sandbox), OWN_LIMITS)
@@ -82,6 +92,11 @@ class OutsideRuns:
         if status.code == 0 or status.reason is not None or completed.details["backend"] == "none":
             return ""
         return await in_thread(self._sandbox.find_refusal, completed.output, completed.details["backend"])
+
+
+def runs_git(command: str) -> bool:
+    """Whether a line names git."""
+    return _GIT.search(command) is not None
 
 
 def make_open_sandbox(sandbox: Sandbox, environment: Mapping[str, str] | None = None) -> Sandbox:

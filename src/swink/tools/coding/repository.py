@@ -68,7 +68,9 @@ _HARMLESS = {
 """Settings with which looking commands run no program; hooks are checked where `hookspath` says."""
 
 
-class _Setting(Struct, frozen=True):
+class ConfigSetting(Struct, frozen=True):
+    """One line of a configuration: section, its name if it has one, key and value."""
+
     section: str
     name: str | None
     key: str
@@ -87,13 +89,15 @@ def is_quiet(shell: ShellContext) -> bool:
         directory = os.path.dirname(directory)
     git = os.path.join(root, ".git")
     try:
-        if not all(map(_is_harmless, (setting for path in _personal(shell) for setting in _settings(path)))):
+        if not all(
+            map(_is_harmless, (setting for path in _personal(shell) for setting in read_configuration(path)))
+        ):
             return False
         if not os.path.lexists(git) or _is_reserved(git):
             return not any(os.path.lexists(os.path.join(root, name)) for name in _BARE) and not any(
                 map(_has_repository, _above(root))
             )
-        settings = _settings(os.path.join(git, "config"))
+        settings = read_configuration(os.path.join(git, "config"))
         return _is_plain(git) and all(map(_is_harmless, settings)) and not _has_hook(root, git, settings)
     except (OSError, ValueError):
         return False
@@ -150,24 +154,24 @@ def _is_plain(git: str) -> bool:
     return "index" not in kinds or not has_submodules(read_whole(os.path.join(git, "index"), MAX_INDEX))
 
 
-def _settings(path: str) -> list[_Setting]:
+def read_configuration(path: str) -> list[ConfigSetting]:
     """The settings of a configuration file, if it exists; ValueError for any line that is not simple."""
     if not os.path.lexists(path):
         return []
-    found: list[_Setting] = []
+    found: list[ConfigSetting] = []
     section, name = "", None
     for line in read_whole(path, MAX_CONFIGURATION).decode().split("\n"):
         line = line.removesuffix("\r")
         if header := _HEADER.fullmatch(line):
             section, name = header[1].lower(), header[2]
         elif setting := _SETTING.fullmatch(line):
-            found.append(_Setting(section, name, setting[1].lower(), (setting[2] or "").strip()))
+            found.append(ConfigSetting(section, name, setting[1].lower(), (setting[2] or "").strip()))
         elif not _COMMENT.fullmatch(line):
             raise ValueError(line)
     return found
 
 
-def _is_harmless(setting: _Setting) -> bool:
+def _is_harmless(setting: ConfigSetting) -> bool:
     if setting.value.lstrip('"').startswith("!"):
         return False
     if setting.section == "alias" and "whatchanged" in (setting.key, (setting.name or "").lower()):
@@ -181,7 +185,7 @@ def _is_harmless(setting: _Setting) -> bool:
     return setting.key in _HARMLESS.get(setting.section, ())
 
 
-def _has_hook(root: str, git: str, settings: list[_Setting]) -> bool:
+def _has_hook(root: str, git: str, settings: list[ConfigSetting]) -> bool:
     """Whether there is a hook for refreshing the index, in the usual place or the configured one."""
     values = [setting.value for setting in settings if setting.key == "hookspath"]
     if not all(_PLAIN_PATH.fullmatch(value) for value in values):

@@ -186,6 +186,12 @@ class Sandbox:
         """The directory with the commands' own home and temp files, once there is one."""
         return self._private
 
+    async def find_temp(self) -> tuple[str, str]:
+        """Where the commands' temp files are, and where commands find them."""
+        backend = await self.backend()
+        path = f"{self._own_directory()}/tmp"
+        return path, "/tmp" if backend == "bubblewrap" else path
+
     def environment(self) -> dict[str, str]:
         """The environment of commands, without our secrets."""
         return build_environment(self._environment)

@@ -1,0 +1,244 @@
+"""The configuration of a repository as we read and write it: plain lines, none that runs programs.
+
+It is written as git does it: the whole file as `config.lock`, then renamed. A file with lines that are not
+plain (continued, escaped, quoted) is left alone.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from swink.tools import ToolError
+from swink.tools.coding.repository import read_configuration
+from swink.tools.coding.supervisor.gitconfig import is_harmless
+
+_HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
+_KEY = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=|$)")
+_NAME = re.compile(r"[\w][\w./+-]*")
+_URL = re.compile(r"(?:https?|ssh|git)://(?!-)[^\s\x00-\x1f]+", re.I)
+_SCP = re.compile(r"(?:[\w.+-]+@)?(?!-)[\w.-]+:(?!:|//)[^\s\x00-\x1f]+")
+_KEPT = frozenset({
+    "core.worktree", "core.bare", "core.repositoryformatversion", "commit.gpgsign", "extensions.objectformat",
+    "extensions.refstorage", "extensions.compatobjectformat", "extensions.partialclone", "submodule.url",
+    "submodule.path",
+})  # fmt: skip
+"""Harmless where they are, and nothing that a command changes through us."""
+
+
+class SetupRefused(ToolError):
+    """What a git command would write is not written; the text says why."""
+
+
+class ConfigLine(Struct, frozen=True):
+    """A setting to write: section, its name if it has one, key and value."""
+
+    section: str
+    name: str | None
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        named = "" if self.name is None else f' "{self.name}"'
+        return f"[{self.section}{named}] {self.key} = {self.value}"
+
+    def matches(self, section: str, name: str | None, key: str) -> bool:
+        """Whether a setting of a file is this one."""
+        return (self.section, self.name, self.key.lower()) == (section, name, key)
+
+
+def check_line(line: ConfigLine) -> ConfigLine:
+    """The line, if it makes git run nothing; raises `SetupRefused`."""
+    setting = f"{line.section}.{line.key}".lower()
+    if setting in _KEPT or not is_harmless(setting, line.value):
+        name = line.section if line.name is None else f"{line.section}.{line.name}"
+        raise SetupRefused(
+            f"{name}.{line.key} is not written: it may make git run a program or work elsewhere; "
+            "the user can set it in a terminal"
+        )
+    if line.name is not None and not _NAME.fullmatch(line.name):
+        raise SetupRefused(f"{line.name!r} is no name for a remote or a branch that is written here")
+    if (
+        any(char in line.value for char in '"\\')
+        or not line.value.isprintable()
+        or line.value.startswith("!")
+    ):
+        raise SetupRefused(f"the value {line.value!r} is not plain enough to be written")
+    if line.key.lower() in ("url", "pushurl"):
+        check_url(line.value)
+    return line
+
+
+def check_url(url: str) -> str:
+    """The URL, if git only contacts a server for it; raises `SetupRefused`."""
+    is_path = url.startswith(("/", "./", "../"))
+    if (
+        "::" in url
+        or "@-" in url
+        or url.startswith("-")
+        or not (_URL.fullmatch(url) or _SCP.fullmatch(url) or is_path)
+    ):
+        raise SetupRefused(f"{url!r} is no URL that is written: use https://, ssh:// or user@host:path")
+    return url
+
+
+def is_ssh(url: str) -> bool:
+    """Whether git uses ssh for a URL."""
+    return url.lower().startswith("ssh://") or ("://" not in url and _SCP.fullmatch(url) is not None)
+
+
+def is_http(url: str) -> bool:
+    """Whether git uses HTTP for a URL."""
+    return url.lower().startswith(("http://", "https://"))
+
+
+def find_repository(directory: str, root: str) -> str | None:
+    """The `.git` of a directory in a workspace; raises `SetupRefused` if it is no plain directory."""
+    here = directory
+    while True:
+        git = os.path.join(here, ".git")
+        if os.path.lexists(git) and not (
+            os.path.isdir(git) and not os.path.islink(git) and not os.listdir(git)
+        ):
+            break
+        if here == root or not here.startswith(root):
+            return None
+        here = os.path.dirname(here)
+    for path in (git, os.path.join(git, "objects"), os.path.join(git, "refs")):
+        if not os.path.lexists(path) or not stat.S_ISDIR(os.lstat(path).st_mode):
+            raise SetupRefused(f"{path} is not a plain directory, so this repository is not changed")
+    common = os.path.join(git, "commondir")
+    if os.path.lexists(common):
+        raise SetupRefused(f"{git} is part of another repository, so it is not changed")
+    return git
+
+
+class Configuration:
+    """The settings of a repository's `config`."""
+
+    def __init__(self, git: str) -> None:
+        self.git = git
+        path = os.path.join(git, "config")
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+            raise SetupRefused(f"{path} is not a plain file")
+        try:
+            self.settings = read_configuration(path)
+        except (OSError, ValueError) as error:
+            raise SetupRefused(f"{path} is not plain enough to be read: {str(error)[:100]!r}") from error
+
+    def values(self, section: str, name: str | None, key: str) -> list[str]:
+        """What a setting has, in order; raises `SetupRefused` for one in quotes."""
+        found = [
+            one.value for one in self.settings if (one.section, one.name, one.key) == (section, name, key)
+        ]
+        if odd := [value for value in found if set(value) & set('"#;')]:
+            raise SetupRefused(f"the value {odd[0]!r} of {section}.{key} is not plain enough to be used")
+        return found
+
+    def value(self, section: str, name: str | None, key: str) -> str | None:
+        """The one value of a setting; raises `SetupRefused` if there are several."""
+        found = self.values(section, name, key)
+        if len(found) > 1:
+            raise SetupRefused(f"{section}.{name}.{key} has several values")
+        return found[0] if found else None
+
+    @property
+    def remotes(self) -> list[str]:
+        """The names of the remotes."""
+        return list(dict.fromkeys(one.name for one in self.settings if one.section == "remote" and one.name))
+
+    @property
+    def includes(self) -> list[str]:
+        """The files that it includes, which are not read."""
+        return [one.value for one in self.settings if one.section in ("include", "includeif")]
+
+    def write(self, lines: Sequence[ConfigLine]) -> None:
+        """Write settings, each in place of the one value that it has, or added. Blocking."""
+        path = os.path.join(self.git, "config")
+        try:
+            with open(path, encoding="utf-8", newline="") as file:
+                text = file.read().split("\n")
+        except FileNotFoundError:
+            text = [""]
+        for line in lines:
+            self.value(line.section, line.name, line.key.lower())
+            text = _put(text, line)
+        _replace(self.git, "\n".join(text).encode())
+
+
+def _put(text: list[str], line: ConfigLine) -> list[str]:
+    """The lines of a file with a setting in its place."""
+    written = f"\t{line.key} = {_quote(line.value)}"
+    end, section, name = -1, "", None
+    for at, found in enumerate(text):
+        if header := _HEADER.fullmatch(found.removesuffix("\r")):
+            section, name = header[1].lower(), header[2]
+            end = at if (section, name) == (line.section, line.name) else end
+        elif (section, name) == (line.section, line.name) and (key := _KEY.match(found)):
+            if line.matches(section, name, key[1].lower()):
+                return [*text[:at], written, *text[at + 1 :]]
+            end = at
+    if end >= 0:
+        return [*text[: end + 1], written, *text[end + 1 :]]
+    named = "" if line.name is None else f' "{line.name}"'
+    before = text if text[-1] else text[:-1]
+    return [*before, f"[{line.section}{named}]", written, ""]
+
+
+def _quote(value: str) -> str:
+    return f'"{value}"' if set(value) & set("#;") or value != value.strip() or not value else value
+
+
+def _replace(git: str, data: bytes) -> None:
+    """Write `config` whole, by way of the lock that git takes; nothing on the way may be a link."""
+    folder = os.open(git, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        try:
+            lock = os.open("config.lock", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+        except FileExistsError:
+            raise SetupRefused(f"another git process holds {git}/config.lock; try again") from None
+        try:
+            with os.fdopen(lock, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename("config.lock", "config", src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink("config.lock", dir_fd=folder)
+            raise
+    finally:
+        os.close(folder)
+
+
+def read_ref(git: str, name: str) -> str | None:
+    """The commit, or the branch as `ref: …`, that a reference stands for; None if there is none."""
+    try:
+        with open(os.path.join(git, name), encoding="ascii") as file:
+            return file.read(1_000).strip()
+    except (OSError, UnicodeDecodeError):
+        pass
+    with (
+        suppress(OSError, UnicodeDecodeError),
+        open(os.path.join(git, "packed-refs"), encoding="utf-8") as file,
+    ):
+        for line in file:
+            sha, _, found = line.strip().partition(" ")
+            if found == name:
+                return sha
+    return None
+
+
+def list_refs(git: str, under: str) -> Iterable[str]:
+    """The references below a place such as refs/tags/."""
+    top = os.path.join(git, under)
+    for folder, _, names in os.walk(top):
+        yield from (os.path.relpath(os.path.join(folder, name), git) for name in names)
+    with (
+        suppress(OSError, UnicodeDecodeError),
+        open(os.path.join(git, "packed-refs"), encoding="utf-8") as file,
+    ):
+        yield from (name for line in file if (name := line.strip().partition(" ")[2]).startswith(under))

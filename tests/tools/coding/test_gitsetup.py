@@ -1,0 +1,307 @@
+"""Git commands that set a repository up: what they write, and what is never written for them."""
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import call, named
+
+from swink.tools.coding import Background, coding_tools
+from swink.tools.coding.gitcommands import describe_setups
+from swink.tools.coding.gitconfiguration import ConfigLine, Configuration, SetupRefused, check_url, is_ssh
+from swink.tools.coding.gitsetup import GitFailed, parse_setup
+from swink.tools.coding.gittransfer import parse_transfer
+
+IDENTITY = "git -c user.name=Ada -c user.email=ada@example.org"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    root = Path(os.path.realpath(tmp_path)) / "work"
+    root.mkdir()
+    return root
+
+
+def repository(work: Path) -> Path:
+    subprocess.run(["git", "init", "-q", "-b", "main", str(work)], check=True)
+    return work
+
+
+def lines_of(work: Path, command: str) -> list[str] | None:
+    setup = parse_setup(command.split(), str(work), str(work))
+    return None if setup is None else [str(line) for line in setup.lines]
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("git config user.name Ada", ["[user] name = Ada"]),
+        ("git config --local user.email a@b.c", ["[user] email = a@b.c"]),
+        ("git config push.autoSetupRemote true", ["[push] autoSetupRemote = true"]),
+        ("git config branch.main.remote origin", ['[branch "main"] remote = origin']),
+        (
+            "git remote add up git@host.example:a/b.git",
+            [
+                '[remote "up"] url = git@host.example:a/b.git',
+                '[remote "up"] fetch = +refs/heads/*:refs/remotes/up/*',
+            ],
+        ),
+        ("git config user.name", None),
+        ("git config --get user.name x", None),
+        ("git config --global user.name Ada", None),
+        ("git config --unset user.name", None),
+        ("git remote -v", None),
+        ("git remote remove up", None),
+        ("git remote add -f up https://a.example/b", None),
+        ("git branch -a", None),
+        ("git push origin main", None),
+        ("git -c core.pager=x config user.name Ada", None),
+        ("git --git-dir=x config user.name Ada", None),
+    ],
+)
+def test_a_command_in_a_known_form_becomes_lines(work: Path, command: str, lines: list[str] | None):
+    assert lines_of(repository(work), command) == lines
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git config core.hooksPath hooks",
+        "git config core.sshCommand touch",
+        "git config core.fsmonitor x",
+        "git config core.pager less",
+        "git config core.editor vi",
+        "git config core.worktree /home",
+        "git config alias.st status",
+        "git config credential.helper store",
+        "git config filter.x.clean cat",
+        "git config diff.external cat",
+        "git config gpg.program x",
+        "git config commit.gpgsign true",
+        "git config include.path /tmp/x",
+        "git config url.ext::x.insteadOf https://",
+        "git config remote.origin.receivepack x",
+        "git config remote.origin.uploadpack x",
+        "git config remote.origin.vcs x",
+        "git config protocol.ext.allow always",
+        "git config user.name a\\b",
+        "git remote add origin ext::sh",
+        "git remote add origin ssh://-oProxyCommand=x/y",
+        "git remote add origin ssh://u@-oProxyCommand=x/y",
+        "git remote add origin fd::3",
+        "git config remote.origin.url ext::sh",
+        "git config remote.origin.pushurl ext::sh",
+    ],
+)
+def test_what_makes_git_run_a_program_is_refused_with_the_reason(work: Path, command: str):
+    with pytest.raises(SetupRefused) as refused:
+        lines_of(repository(work), command)
+    assert str(refused.value)
+
+
+def test_what_git_itself_would_refuse_fails_as_git_says_it(work: Path):
+    repository(work)
+    Configuration(str(work / ".git")).write([ConfigLine("remote", "origin", "url", "https://a.example/b")])
+    with pytest.raises(GitFailed, match="remote origin already exists") as failed:
+        lines_of(work, "git remote add origin https://a.example/c")
+    assert failed.value.code == 3
+    with pytest.raises(GitFailed, match="No such remote 'other'"):
+        lines_of(work, "git remote set-url other https://a.example/c")
+    with pytest.raises(GitFailed, match="'origin/main' does not exist"):
+        lines_of(work, "git branch -u origin/main")
+
+
+def test_written_lines_are_what_git_reads_and_all_others_stay(work: Path):
+    repository(work)
+    config = work / ".git" / "config"
+    config.write_text(config.read_text() + "# a comment\n[user]\n\tname = Old\n[color]\n\tui = auto")
+    Configuration(str(work / ".git")).write([
+        ConfigLine("user", None, "name", "Ada Lovelace; countess"),
+        ConfigLine("user", None, "email", "ada@example.org"),
+        ConfigLine("remote", "origin", "url", "https://a.example/b#c"),
+    ])  # fmt: skip
+    read = subprocess.check_output(["git", "-C", str(work), "config", "--local", "--list"], text=True)
+    assert "user.name=Ada Lovelace; countess\nuser.email=ada@example.org\ncolor.ui=auto\n" in read
+    assert "remote.origin.url=https://a.example/b#c\n" in read
+    assert "Old" not in read
+    assert "# a comment" in config.read_text()
+    assert not (work / ".git" / "config.lock").exists()
+
+
+def test_a_lock_of_another_git_is_respected(work: Path):
+    repository(work)
+    (work / ".git" / "config.lock").touch()
+    with pytest.raises(SetupRefused, match="another git process holds"):
+        Configuration(str(work / ".git")).write([ConfigLine("user", None, "name", "Ada")])
+    assert "Ada" not in (work / ".git" / "config").read_text()
+
+
+@pytest.mark.parametrize("text", ["[a]\n\tb = x\\\n\ty\n", '[a "x\\"y"]\n\tb = c\n', "[a\n", "[a] b = c\n"])
+def test_a_configuration_that_is_not_plain_is_left_alone(work: Path, text: str):
+    repository(work)
+    (work / ".git" / "config").write_text(text)
+    with pytest.raises(SetupRefused, match="not plain enough"):
+        lines_of(work, "git config user.name Ada")
+
+
+def test_a_repository_that_is_elsewhere_is_not_written(work: Path, tmp_path: Path):
+    other = repository(tmp_path / "other")
+    (work / ".git").write_text(f"gitdir: {other}/.git\n")
+    with pytest.raises(SetupRefused, match="not a plain directory"):
+        lines_of(work, "git config user.name Ada")
+    (work / ".git").unlink()
+    (work / ".git").symlink_to(other / ".git")
+    with pytest.raises(SetupRefused, match="not a plain directory"):
+        lines_of(work, "git config user.name Ada")
+    (work / ".git").unlink()
+    assert lines_of(work, f"git -C {other} config user.name Ada") is None
+
+
+def test_a_configuration_behind_a_link_is_not_written(work: Path, tmp_path: Path):
+    repository(work)
+    (work / ".git" / "config").rename(tmp_path / "config")
+    (work / ".git" / "config").symlink_to(tmp_path / "config")
+    with pytest.raises(SetupRefused, match="not a plain file"):
+        lines_of(work, "git config user.name Ada")
+
+
+@pytest.mark.parametrize(
+    ("url", "ssh"),
+    [
+        ("https://a.example/b", False),
+        ("ssh://git@a.example/b", True),
+        ("git@a.example:b/c.git", True),
+        ("host:path", True),
+        ("/srv/git/x.git", False),
+    ],
+)
+def test_urls_that_are_written(url: str, ssh: bool):
+    assert check_url(url) == url
+    assert is_ssh(url) == ssh
+
+
+def test_a_push_that_tracks_is_a_push_and_two_lines(work: Path):
+    repository(work)
+    subprocess.run(f"{IDENTITY} commit -q --allow-empty -m a", shell=True, check=True, cwd=work)
+    Configuration(str(work / ".git")).write([ConfigLine("remote", "origin", "url", "git@a.example:b")])
+    for command, pushed in [
+        ("git push -u origin main", ("push", "origin", "main")),
+        ("git push --set-upstream origin HEAD", ("push", "origin", "HEAD")),
+        ("git push -u", ("push", "origin", "HEAD")),
+        ("git push -q origin main -u", ("push", "-q", "origin", "main")),
+    ]:
+        setup = parse_setup(command.split(), str(work), str(work))
+        assert setup is not None
+        assert setup.push == pushed
+        assert [str(line) for line in setup.lines] == [
+            '[branch "main"] remote = origin', '[branch "main"] merge = refs/heads/main',
+        ]  # fmt: skip
+    transfer = parse_transfer(["git", *pushed], str(work), str(work))
+    assert transfer is not None
+    assert (transfer.url, transfer.remote) == ("git@a.example:b", "origin")
+    sha = subprocess.check_output(["git", "-C", str(work), "rev-parse", "HEAD"], text=True).strip()
+    assert transfer.specs == ((sha, "main", "refs/heads/main"),)
+
+
+def shell(work: Path, **options: Any) -> Any:
+    return named(coding_tools(work, is_trusted=lambda: True, **options), "bash")
+
+
+async def test_a_project_begins_with_git_init_in_an_empty_folder(need, work: Path):
+    need("bubblewrap")
+    bash = shell(work)
+    result = await call(
+        bash, command="git init -b main && touch a && git add a && git status --short; echo done"
+    )
+    assert result.text.startswith(
+        f"Initialized empty Git repository in {work}/.git/\nA  a\ndone\n[exit code 0]\n"
+    )
+    assert "[written by swink outside the sandbox, as git would: it makes a git repository in" in result.text
+    assert not (work / ".git" / "hooks").exists()
+    assert (await call(bash, command="git init")).text.startswith("Reinitialized existing")
+    result = await call(bash, command=f"{IDENTITY} commit -qm first && git branch --show-current")
+    assert result.text == "main\n[exit code 0]"
+
+
+async def test_a_command_that_fails_ends_a_row_and_a_semicolon_goes_on(need, work: Path):
+    need("bubblewrap")
+    bash = shell(work)
+    result = await call(bash, command="false && git init; echo after")
+    assert result.text == "after\n[exit code 0]"
+    assert not (work / ".git").exists()
+    result = await call(bash, command="git init -q && git config core.pager x && touch made")
+    assert result.text.startswith("core.pager is not written")
+    assert not (work / "made").exists()
+    assert result.is_error
+    await call(bash, command="mkdir -p sub && cd sub && git init -q && touch 'a b' && git add *")
+    assert (work / "sub" / ".git" / "HEAD").exists()
+    assert (work / "sub" / ".git" / "index").exists()
+
+
+async def test_without_trust_nothing_is_written(need, work: Path):
+    need("bubblewrap")
+    bash = named(coding_tools(work, is_trusted=lambda: False), "bash")
+    result = await call(bash, command="git init")
+    assert result.is_error
+    assert not (work / ".git" / "HEAD").exists()
+
+
+async def test_a_line_that_is_more_than_a_row_of_commands_stays_in_the_sandbox(need, work: Path):
+    need("bubblewrap")
+    repository(work)
+    before = (work / ".git" / "config").read_text()
+    bash = shell(work)
+    for command in (
+        "git config user.name $USER",
+        "(git config user.name Ada)",
+        "true | git config user.name Ada",
+    ):
+        assert (await call(bash, command=command)).is_error
+    assert (work / ".git" / "config").read_text() == before
+
+
+async def test_a_repository_is_not_made_while_another_command_runs(need, work: Path):
+    need("bubblewrap")
+    background = Background()
+    bash = shell(work, background=background)
+    await call(bash, command="sleep 1000", background=True)
+    result = await call(bash, command="git init")
+    assert "another command runs in this workspace and would undo it; stop it first" in result.text
+    await background.aclose()
+    assert (await call(bash, command="git init")).text.startswith("Initialized")
+
+
+def test_what_is_written_is_described_for_the_question(work: Path):
+    repository(work)
+    where = str(work)
+    assert describe_setups("git remote add o https://a.example/b && git status", where, where) == (
+        'writes to .git/config: [remote "o"] url = https://a.example/b; '
+        '[remote "o"] fetch = +refs/heads/*:refs/remotes/o/*'
+    )
+    assert describe_setups("cd sub; git init", where, where) == ""  # there is no such place yet
+    assert describe_setups("git init new", where, where) == f"makes a git repository in {where}/new"
+    for command in (
+        "git status",
+        "echo git init",
+        "git config core.pager x",
+        "git init | cat",
+        "git config user.name",
+    ):
+        assert describe_setups(command, where, where) == ""
+
+
+async def test_cancelled_it_leaves_no_lock_and_no_half_repository(need, work: Path):
+    need("bubblewrap")
+    bash = shell(work)
+    for ticks in range(12):
+        task = asyncio.ensure_future(call(bash, command="git init -q && git config user.name Ada"))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert not (await call(bash, command="git init -q && git config user.name Ada")).is_error
+    assert not (work / ".git" / "config.lock").exists()
+    assert "name = Ada" in (work / ".git" / "config").read_text()
