@@ -46,10 +46,17 @@ KEYS = {
     "end": "\x1b[F",
     "f1": "\x1bOP",
     "f2": "\x1bOQ",
+    "f3": "\x1bOR",
+    "f4": "\x1bOS",
+    "f5": "\x1b[15~",
     "f6": "\x1b[17~",
+    "shift+left": "\x1b[1;2D",
+    "shift+right": "\x1b[1;2C",
+    "ctrl+end": "\x1b[1;5F",
     "alt+enter": "\x1b\r",
     "focus": "\x1b[I",
     "blur": "\x1b[O",
+    **{f"alt+{letter}": f"\x1b{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"},
     **{f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
 }
 MODES = {

@@ -1,7 +1,9 @@
 """Going on with another conversation: new, resumed, forked, rewound, redone; no screen is needed."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,8 @@ class Desk:
         resume: str | None = None,
         saved: bool = True,
         asks_title: bool = False,
+        tools: Sequence[Any] = (),
+        **options: Any,
     ) -> None:
         self.root = folder / "work"
         self.root.mkdir(exist_ok=True)
@@ -53,9 +57,10 @@ class Desk:
         agent = Agent(
             "scripted:model",
             stream_fn=self.model,
-            tools=[write],
+            tools=[write, *tools],
             session=None if saved_conversation is None else saved_conversation.session,
             policies=[] if snapshots is None else [snapshots],
+            **options,
         )
         self.driver = ConversationDriver(agent)
         if stored is not None:
