@@ -50,7 +50,7 @@ class Scene:
         self.rules = NetworkRules(self.permissions, self.shell, place, self.told.append)
 
     def want(self, wish: Wish, command: str = "pip install x") -> "asyncio.Task[str]":
-        return asyncio.create_task(self.rules.refuses(wish, command))
+        return asyncio.create_task(asyncio.wait_for(self.rules.refuses(wish, command), 30))
 
     async def question(self, count: int = 1) -> DomainQuestion:
         async with asyncio.timeout(10):

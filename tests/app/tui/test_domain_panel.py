@@ -120,6 +120,5 @@ async def test_the_panel_goes_with_the_command(scene: Scene):
     wanted = scene.want()
     await scene.asked()
     wanted.cancel()
-    await until(scene.pilot, lambda: not scene.panel.display)
-    assert scene.app.editor.has_focus
+    await until(scene.pilot, lambda: not scene.panel.display and scene.app.editor.has_focus)
     assert not scene.permissions.domains.waiting
