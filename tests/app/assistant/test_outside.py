@@ -250,3 +250,9 @@ async def test_the_text_of_the_question_begins_with_what_happened(work: Path):
     await scene.shell(read(work))
     text = format_question(scene.outside[0])
     assert text.startswith("swink: The sandbox made this command fail: it cannot see ")
+
+
+async def test_a_no_that_nobody_said_is_asked_about_again(work: Path):
+    scene = Scene(work, reply=answer(Refuse(by=ABSENT)))
+    await scene.shell(read(work), read(work))
+    assert len(scene.outside) == 2

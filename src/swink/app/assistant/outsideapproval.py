@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from swink.agent.policy import ApprovalRequest, PolicyContext
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.person import Question
+from swink.app.assistant.person import Question, Refuse
 from swink.app.assistant.rules import BASH
 from swink.messages import ModelSpec, Usage
 from swink.messages.redact import redact_text
@@ -38,7 +38,7 @@ class OutsideApproval:
         if (run.command, run.directory) in self._refused:
             return _ASKED_BEFORE
         why_not = await self._permissions.ask_once(make_question(run))
-        if why_not is not None:
+        if why_not is not None and why_not.startswith(Refuse().by):
             self._refused.add((run.command, run.directory))
         return why_not
 
