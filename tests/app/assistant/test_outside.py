@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from commandscene import MODEL, Scene
 
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.person import (
     ABSENT,
     Always,
@@ -19,6 +20,7 @@ from swink.app.assistant.person import (
     default_key,
 )
 from swink.app.assistant.rules import parse_rule
+from swink.app.assistant.trust import decided, look_up
 from swink.app.cli.terminalquestions import TerminalPerson, format_question
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
@@ -256,3 +258,11 @@ async def test_a_no_that_nobody_said_is_asked_about_again(work: Path):
     scene = Scene(work, reply=answer(Refuse(by=ABSENT)))
     await scene.shell(read(work), read(work))
     assert len(scene.outside) == 2
+
+
+def test_an_empty_folder_that_nobody_was_asked_about_is_the_persons_own_until_they_say_no(tmp_path: Path):
+    assert AgentEnvironment(tmp_path, look_up(tmp_path)).is_own
+    assert not AgentEnvironment(tmp_path, decided(look_up(tmp_path), False)).is_own
+    (tmp_path / "main.py").touch()
+    assert not AgentEnvironment(tmp_path, look_up(tmp_path)).is_own
+    assert AgentEnvironment(tmp_path, decided(look_up(tmp_path), True)).is_own

@@ -281,7 +281,9 @@ def test_what_is_written_is_described_for_the_question(work: Path):
         'writes to .git/config: [remote "o"] url = https://a.example/b; '
         '[remote "o"] fetch = +refs/heads/*:refs/remotes/o/*'
     )
-    assert describe_setups("cd sub; git init", where, where) == ""  # there is no such place yet
+    assert (
+        describe_setups("cd sub; git init", where, where) == "writes what 'git init' sets"
+    )  # it is not there yet
     assert describe_setups("git init new", where, where) == f"makes a git repository in {where}/new"
     for command in (
         "git status",
@@ -291,6 +293,36 @@ def test_what_is_written_is_described_for_the_question(work: Path):
         "git config user.name",
     ):
         assert describe_setups(command, where, where) == ""
+
+
+def test_a_row_of_commands_is_described_as_it_will_be(work: Path):
+    """Each command as if those before it had succeeded."""
+    command = (
+        "git init -b main && git config user.name Ada && git add . && git commit -m x"
+        " && git remote add o https://a.example/b && git push -u o HEAD"
+    )
+    shown = describe_setups(command, str(work), str(work))
+    assert shown == (
+        f"makes a git repository in {work}; writes to .git/config: [user] name = Ada; "
+        'writes to .git/config: [remote "o"] url = https://a.example/b; '
+        '[remote "o"] fetch = +refs/heads/*:refs/remotes/o/*; '
+        'writes to .git/config: [branch "main"] remote = o; [branch "main"] merge = refs/heads/main '
+        "if the push succeeds"
+    )
+    assert not (work / ".git").exists()
+
+
+def test_signing_can_be_switched_off_and_not_on(work: Path):
+    assert lines_of(repository(work), "git config commit.gpgsign false") == ["[commit] gpgsign = false"]
+
+
+async def test_a_token_in_a_url_is_not_repeated(need, work: Path):
+    need("bubblewrap")
+    repository(work)
+    url = "https://ada:ghp_0123456789012345678901234567890123456@a.example/b"
+    result = await call(shell(work), command=f"git remote add origin {url}")
+    assert "ghp_" not in result.text
+    assert url in (work / ".git" / "config").read_text()
 
 
 async def test_cancelled_it_leaves_no_lock_and_no_half_repository(need, work: Path):

@@ -40,6 +40,9 @@ _WANTS_CREDENTIALS = re.compile(
 )
 
 
+_MOST_SHOWN = 30
+
+
 class _Step(Struct, frozen=True):
     """A command of a line: how it follows the one before, its words, and the command as bash takes it."""
 
@@ -51,14 +54,22 @@ class _Step(Struct, frozen=True):
 def describe_setups(command: str, directory: str, root: str) -> str:
     """What a line writes outside the sandbox, for the person who is asked; empty if nothing. Blocking."""
     found: list[str] = []
+    ahead: list[GitSetup] = []
     here = directory
     for step in _read_steps(command) or ():
         here = _follow(step, here)
         try:
-            setup = parse_setup(step.words, here, root)
-        except (SetupRefused, GitFailed, OSError):
+            setup = parse_setup(step.words, here, root, ahead)
+        except SetupRefused:
+            continue
+        except (GitFailed, OSError):
+            # Commands before it may change that: at least the command itself is shown.
+            found += (
+                [f"writes what {step.line!r} sets"] if _is_ours(step) and len(found) < _MOST_SHOWN else []
+            )
             continue
         if setup is not None:
+            ahead.append(setup)
             found.append(setup.describe(root))
     return "; ".join(filter(None, found))
 
@@ -194,7 +205,8 @@ class _Line:
             if setup is not None:
                 self._code = 0
                 if written := await self._git.set_up(setup):
-                    self._notes.append(f"[written by swink outside the sandbox, as git would: it {written}]")
+                    how = "written by swink outside the sandbox, as git would"
+                    self._notes.append(f"[{how}: it {redact_text(written)}]")
                 self._say(setup.said)
         except (SetupRefused, GitFailed) as error:
             self._say(str(error))

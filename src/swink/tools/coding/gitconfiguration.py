@@ -7,13 +7,13 @@ plain (continued, escaped, quoted) is left alone.
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
 
 from swink.tools import ToolError
-from swink.tools.coding.repository import read_configuration
+from swink.tools.coding.repository import ConfigSetting, read_configuration
 from swink.tools.coding.supervisor.gitconfig import is_harmless
 
 _HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
@@ -53,7 +53,8 @@ class ConfigLine(Struct, frozen=True):
 def check_line(line: ConfigLine) -> ConfigLine:
     """The line, if it makes git run nothing; raises `SetupRefused`."""
     setting = f"{line.section}.{line.key}".lower()
-    if setting in _KEPT or not is_harmless(setting, line.value):
+    runs_nothing = setting not in _KEPT or (setting, line.value.lower()) == ("commit.gpgsign", "false")
+    if not runs_nothing or not is_harmless(setting, line.value):
         name = line.section if line.name is None else f"{line.section}.{line.name}"
         raise SetupRefused(
             f"{name}.{line.key} is not written: it may make git run a program or work elsewhere; "
@@ -95,11 +96,16 @@ def is_http(url: str) -> bool:
     return url.lower().startswith(("http://", "https://"))
 
 
-def find_repository(directory: str, root: str) -> str | None:
-    """The `.git` of a directory in a workspace; raises `SetupRefused` if it is no plain directory."""
+def find_repository(directory: str, root: str, made: Collection[str] = ()) -> str | None:
+    """The `.git` of a directory in a workspace; raises `SetupRefused` if it is no plain directory.
+
+    `made` are those that will be there by then.
+    """
     here = directory
     while True:
         git = os.path.join(here, ".git")
+        if git in made:
+            return git
         if os.path.lexists(git) and not (
             os.path.isdir(git) and not os.path.islink(git) and not os.listdir(git)
         ):
@@ -117,9 +123,9 @@ def find_repository(directory: str, root: str) -> str | None:
 
 
 class Configuration:
-    """The settings of a repository's `config`."""
+    """The settings of a repository's `config`, and of lines that will be written before."""
 
-    def __init__(self, git: str) -> None:
+    def __init__(self, git: str, ahead: Iterable[ConfigLine] = ()) -> None:
         self.git = git
         path = os.path.join(git, "config")
         if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
@@ -128,6 +134,7 @@ class Configuration:
             self.settings = read_configuration(path)
         except (OSError, ValueError) as error:
             raise SetupRefused(f"{path} is not plain enough to be read: {str(error)[:100]!r}") from error
+        self.settings += [ConfigSetting(one.section, one.name, one.key.lower(), one.value) for one in ahead]
 
     def values(self, section: str, name: str | None, key: str) -> list[str]:
         """What a setting has, in order; raises `SetupRefused` for one in quotes."""

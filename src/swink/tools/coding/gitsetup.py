@@ -72,8 +72,10 @@ class GitFailed(Exception):
         self.code = code
 
 
-def parse_setup(words: Sequence[str], directory: str, root: str) -> GitSetup | None:
-    """What a git command writes; None if it is none of those above.
+def parse_setup(
+    words: Sequence[str], directory: str, root: str, ahead: Sequence[GitSetup] = ()
+) -> GitSetup | None:
+    """What a git command writes, after those `ahead` of it; None if it is none of those above.
 
     Raises `SetupRefused` for what is not written, and `GitFailed` for what git would refuse. Blocking.
     """
@@ -92,13 +94,15 @@ def parse_setup(words: Sequence[str], directory: str, root: str) -> GitSetup | N
         return None
     if (name == "branch" and not arguments.options) or (name == "config" and len(arguments.operands) != 2):
         return None
-    git = find_repository(directory, root)
+    made = {setup.git: setup.branch for setup in ahead if setup.branch is not None}
+    git = find_repository(directory, root, made)
     if git is None:
         return None
+    configuration = Configuration(git, [line for setup in ahead if setup.git == git for line in setup.lines])
     parse = {"remote add": _remote_add, "remote set-url": _set_url, "config": _config, "branch": _branch}
     if name == "push":
-        return _push(arguments, rest, Configuration(git))
-    return parse[name](arguments, Configuration(git))
+        return _push(arguments, rest, configuration, made.get(git), is_sure=not ahead)
+    return parse[name](arguments, configuration)
 
 
 def split_git(words: Sequence[str], directory: str, root: str) -> tuple[str, str, list[str]] | None:
@@ -228,7 +232,15 @@ def _branch(arguments: Arguments, configuration: Configuration) -> GitSetup | No
     return None
 
 
-def _push(arguments: Arguments, words: Sequence[str], configuration: Configuration) -> GitSetup | None:
+def _push(
+    arguments: Arguments,
+    words: Sequence[str],
+    configuration: Configuration,
+    first: str | None,
+    *,
+    is_sure: bool,
+) -> GitSetup | None:
+    """`first` is the branch of a repository that is not there yet; unless sure, others may be made before."""
     git, operands = configuration.git, list(arguments.operands)
     if arguments.options.keys() & {"-d", "--delete", "--tags"}:
         return None
@@ -239,8 +251,8 @@ def _push(arguments: Arguments, words: Sequence[str], configuration: Configurati
     said = ""
     for spec in operands[1:] or ["HEAD"]:
         source, _, target = spec.removeprefix("+").partition(":")
-        branch = current_branch(git) if source == "HEAD" else source.removeprefix("refs/heads/")
-        if not branch or read_ref(git, f"refs/heads/{branch}") is None:
+        branch = (first or current_branch(git)) if source == "HEAD" else source.removeprefix("refs/heads/")
+        if not branch or (is_sure and read_ref(git, f"refs/heads/{branch}") is None):
             continue  # a tag, or nothing that git finds
         merge = (target or branch).removeprefix("refs/heads/")
         lines += _track(configuration, branch, remote, f"refs/heads/{merge}").lines
