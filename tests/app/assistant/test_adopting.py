@@ -158,6 +158,14 @@ def test_denials_are_taken_over_with_all_that_they_mean_here(root: Path):
         ("Edit", {"deny": ["Edit(~/x)"]}, False),
         ("Edit", {"ask": ["Edit(src/**)"]}, False),
         ("mcp__github", {"ask": ["mcp__github"]}, False),
+        ("mcp__github", {"ask": ["mcp__github__delete"]}, False),
+        ("mcp__github", {"ask": ["mcp__*"]}, False),
+        ("mcp__github", {"ask": ["mcp__other", "mcp__other__delete", "Bash"]}, True),
+        ("mcp__github__list", {"ask": ["mcp__github"]}, False),
+        ("mcp__github__list", {"ask": ["mcp__github__delete"]}, True),
+        ("mcp__github", {"deny": ["mcp__github__delete"]}, True),
+        ("Bash(make)", {"ask": ["mcp__*", "WebSearch"]}, True),
+        ("Bash(make)", {"ask": ["B*"]}, False),
     ],
 )
 def test_nothing_is_allowed_that_they_ask_about_or_deny_and_we_cannot(
@@ -235,6 +243,7 @@ def test_everything_of_claude_is_listed_and_written_once(root: Path):
 def test_secrets_of_servers_become_references(root: Path):
     env = {
         "API_KEY": SECRET,
+        "GH_PAT": "hunter",
         "LOG_LEVEL": "debug",
         "PLAIN": SECRET,
         "MINE": "${MINE}",
@@ -258,7 +267,7 @@ def test_secrets_of_servers_become_references(root: Path):
     write(root, {"home/.claude.json": {"mcpServers": servers}})
     kept = found(root, "claude")
     assert [name for name, finding in kept.items() if finding.state == "new"] == ["files", "web"]
-    assert "set API_KEY, PLAIN in the environment" in kept["files"].becomes
+    assert "set API_KEY, GH_PAT, PLAIN in the environment" in kept["files"].becomes
     assert "copies the values of LOG_LEVEL, HOME_DIR" in kept["files"].becomes
     assert SECRET not in repr(kept)
     adopt(root, "claude")
@@ -269,6 +278,7 @@ def test_secrets_of_servers_become_references(root: Path):
             "command": "npx",
             "env": {
                 "API_KEY": "${API_KEY}",
+                "GH_PAT": "${GH_PAT}",
                 "LOG_LEVEL": "debug",
                 "PLAIN": "${PLAIN}",
                 "MINE": "${MINE}",

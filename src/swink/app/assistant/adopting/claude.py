@@ -34,6 +34,7 @@ from swink.app.assistant.adopting.theirfiles import (
 from swink.app.assistant.brought import SERVERS
 from swink.app.assistant.instructionfiles import NAME, OTHER_NAME, imports_in
 from swink.app.assistant.rulebook import Scope
+from swink.app.assistant.rules import MCP
 from swink.mcp.naming import plain_name
 from swink.tools import is_tool_name
 
@@ -135,7 +136,8 @@ def _rule(rule: ForeignRule, text: str) -> ForeignRule:
     tools = _TOOLS.get(name, ())
     if not tools:
         # What it speaks of is unknown: only a tool that swink does not have can be told apart.
-        return replace(rule, tools=(f"theirs:{name}",), why=f"swink has no tool like {name}")
+        about = () if "*" in name else (f"theirs:{name}",)
+        return replace(rule, tools=about, why=f"swink has no tool like {name}")
     if rule.verdict != "allow":
         tools = (*tools, *_DENIED_TOO.get(name, ()))
     rule = replace(rule, tools=tools)
@@ -155,12 +157,10 @@ def _rule(rule: ForeignRule, text: str) -> ForeignRule:
 def _server_rule(rule: ForeignRule, name: str, inside: str | None) -> ForeignRule:
     server, _, tool = name.removeprefix("mcp__").partition("__")
     if not server or inside is not None or "*" in server:
-        return replace(rule, why="is no rule for a server here")
+        return replace(rule, tools=(MCP,), why="is no rule for a server here")
     if tool in ("", "*"):
-        return replace(rule, tools=("mcp",), pattern=server)
+        return replace(rule, tools=(MCP,), pattern=server)
     ours = plain_name(server, tool)
     if ours in (*_OWN, "todo", "task", "explore", "ask_user") or not is_tool_name(ours) or "*" in tool:
-        return replace(
-            rule, tools=(f"theirs:{name}", "mcp"), why="cannot be told apart from other tools here"
-        )
-    return replace(rule, tools=(ours,))
+        return replace(rule, tools=(MCP,), why="cannot be told apart from other tools here")
+    return replace(rule, tools=(ours,), server=server)

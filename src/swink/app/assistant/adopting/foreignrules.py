@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from swink.app.assistant.adopting.findings import Finding, NewRules, Places
 from swink.app.assistant.rulebook import RuleBook, Scope
-from swink.app.assistant.rules import BASH, CallRule, is_writable, parse_rule
+from swink.app.assistant.rules import BASH, MCP, CallRule, is_writable, parse_rule
 from swink.errors import MisuseError
 
 Verdict = Literal["allow", "deny", "ask"]
@@ -35,6 +35,8 @@ class ForeignRule(Struct, frozen=True):
     pattern: str | None = None
     why: str = ""
     told: str = ""
+    server: str = ""
+    """The MCP server whose tool it is about."""
     order: int = 0
     """Where of several rules the later one counts, its number."""
 
@@ -118,12 +120,28 @@ def _patterns(rule: ForeignRule, tool: str) -> Iterable[str | None]:
 def _part_of(rule: ForeignRule, lost: Iterable[ForeignRule]) -> ForeignRule | None:
     """A rule that restricts something this one would allow; in doubt it does."""
     for other in lost:
-        if other.order < rule.order or (other.tools and not {*other.tools} & {*rule.tools}):
+        if other.order < rule.order or not _meet(rule, other):
             continue
         if BASH in rule.tools and are_apart(rule, other):
             continue
         return other
     return None
+
+
+def _meet(rule: ForeignRule, other: ForeignRule) -> bool:
+    """Whether two rules speak of a tool in common, as far as can be told."""
+    if MCP in (*rule.tools, *other.tools):
+        ours, theirs = _servers(rule), _servers(other)
+        if ours is None or theirs is None:
+            return set() not in (ours, theirs)
+        return bool(ours & theirs)
+    return not other.tools or bool({*rule.tools} & {*other.tools})
+
+
+def _servers(rule: ForeignRule) -> set[str] | None:
+    """The servers that a rule speaks of; None if that is unknown."""
+    named = rule.pattern if MCP in rule.tools else rule.server
+    return None if named is None or not rule.tools else {named} - {""}
 
 
 def are_apart(rule: ForeignRule, other: ForeignRule) -> bool:

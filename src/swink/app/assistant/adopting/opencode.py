@@ -130,7 +130,8 @@ def _rules(path: Path, scope: Scope, permission: Any) -> Iterator[ForeignRule]:
     """The rules of a file, in its order."""
     permissions = {"*": permission} if isinstance(permission, str) else table(permission)
     for tool, action in permissions.items():
-        tools = _TOOLS.get(tool, (f"theirs:{tool}",) if tool != "*" else ())
+        is_wild = "*" in tool or "?" in tool
+        tools = _TOOLS.get(tool, () if is_wild else (f"theirs:{tool}",))
         entries = table(action) if isinstance(action, dict) else {"*": action}
         for pattern, word in entries.items():
             shown = tool if pattern == "*" and len(entries) == 1 else f"{tool}({pattern})"
@@ -139,7 +140,7 @@ def _rules(path: Path, scope: Scope, permission: Any) -> Iterator[ForeignRule]:
             if verdict is None:
                 yield replace(rule, why="is no rule")
             elif tool not in _TOOLS:
-                yield replace(rule, why="swink has no such tool" if tool != "*" else "speaks of every tool")
+                yield replace(rule, why="speaks of many tools" if is_wild else "swink has no such tool")
             elif pattern == "*":
                 yield replace(rule, tools=_denied_too(rule))
             else:
