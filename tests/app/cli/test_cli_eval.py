@@ -3,12 +3,16 @@
 import json
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from command_line import Place
 from tests.counts import MORE
 from tests.patience import wait_until
+
+from swink.app.cli import evaluating
+from swink.app.cli.commands import parse_arguments
 
 AGENTS = '''
 import asyncio, os
@@ -171,6 +175,18 @@ def test_a_new_run_where_results_are_is_refused_as_bad_configuration(suite: Plac
     ended = run(suite, "wrong", "--resume")
     assert ended.code == 2, ended
     assert "is a run of agents:right" in ended.err
+
+
+def test_runs_that_begin_in_the_same_second_have_directories_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(evaluating.time, "strftime", lambda _: "2026-01-01T00-00-00")
+    arguments = parse_arguments(["eval", "run", "cases.yaml"])
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(evaluating._directory, [arguments] * 8))
+    names = {"2026-01-01T00-00-00", *(f"2026-01-01T00-00-00-{number}" for number in range(2, 9))}
+    assert {path.name for path in made} == names
 
 
 def test_a_recording_that_is_resumed_keeps_what_was_recorded_before(suite: Place):

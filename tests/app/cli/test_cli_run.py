@@ -23,13 +23,17 @@ from command_line import (
     without_styles,
 )
 
-from swink.agent.policy import ApprovalRequest, PolicyContext, Rejected
+from swink import Agent, Policy
+from swink.agent.policy import ApprovalRequest, PolicyContext, Rejected, Stop, Turn
 from swink.app.assistant.approvalmodes import ApprovalWord
 from swink.app.assistant.permissions import Permissions
 from swink.app.cli.commands import make_parser, parse_arguments
 from swink.app.cli.completion import walk
+from swink.app.cli.printing import TextPrinter
+from swink.app.cli.run_command import answer as answered
 from swink.app.cli.run_command import read_prompt
 from swink.events import AgentEnd, decode_agent_event
+from swink.testing import ScriptedModel
 
 
 def test_the_reply_goes_to_stdout_and_the_choice_of_model_to_stderr(place: Place, provider: Provider):
@@ -555,6 +559,22 @@ def test_retries_and_fallbacks_are_those_of_the_settings(place: Place, provider:
     assert done.err.count("trying again in") == 1
     assert done.err.count("openai:first does not answer; switched to openai:second") == 1
     assert f"{config}, line 2: fallbacks: unknown provider 'nobody'" in done.err
+
+
+@pytest.mark.parametrize(("expected", "code"), [(True, 0), (False, 1)])
+async def test_a_stop_that_a_policy_expected_is_no_failure(
+    expected: bool, code: int, capsys: pytest.CaptureFixture[str]
+):
+    class Enough(Policy):
+        def post_turn(self, ctx: PolicyContext, turn: Turn) -> Stop:
+            return Stop("that is enough", expected=expected)
+
+    agent = Agent("test:m", stream_fn=ScriptedModel(["Hello."]), policies=[Enough()])
+    assert await answered(agent, "hi", TextPrinter()) == code
+    out, err = capsys.readouterr()
+    assert out == "Hello.\n"
+    assert "that is enough" in err
+    assert ("error" in err) is not expected
 
 
 def test_an_interrupt_while_a_retry_is_waited_for_ends_the_run(place: Place, provider: Provider):

@@ -151,7 +151,8 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
             case Replace(message):
                 replaced = ledger.replace_reply(message)
                 if not replaced and policy.fail_closed:
-                    return End(reason=f"{type(policy).__name__} failed: its replacement was refused")
+                    why = f"{type(policy).__name__} failed: its replacement was refused"
+                    return End(reason=why, stopped=True)
             case _:
                 pass
     return None

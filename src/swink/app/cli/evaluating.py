@@ -42,8 +42,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         found = run_to_end(estimate(factory, suite.cases, repeat=arguments.repeat, model=arguments.model))
         print(_shown(suite, found, replayed=_tape(suite, arguments) is not None))
         return 0
-    directory = _directory(arguments)
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
+    directory = _directory(arguments)
     with _cassette(suite, arguments):
         run, interruption = run_to_end(_evaluate(factory, suite, arguments, directory))
     run.write_summary()
@@ -150,11 +150,24 @@ def _directory(arguments: argparse.Namespace) -> Path:
             raise InvalidInput(f"--output {arguments.output} is a file; name a directory")
         return Path(arguments.output)
     if not arguments.resume:
-        return RESULTS / time.strftime("%Y-%m-%dT%H-%M-%S")
+        return _new_directory(time.strftime("%Y-%m-%dT%H-%M-%S"))
     found = sorted(RESULTS.glob("*/run.json"))
     if not found:
         raise InvalidInput(f"there is no run in {RESULTS} to go on with; --output names another directory")
     return found[-1].parent
+
+
+def _new_directory(name: str) -> Path:
+    """A directory that no other run has, also not one that began in the same second."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    made, number = RESULTS / name, 1
+    while True:
+        try:
+            made.mkdir()
+            return made
+        except FileExistsError:
+            number += 1
+            made = RESULTS / f"{name}-{number}"
 
 
 def _cassette(suite: Suite, arguments: argparse.Namespace) -> AbstractContextManager[None]:

@@ -131,14 +131,22 @@ async def answer(
     if result.stop_reason == "aborted" and interruption.signal is not None:
         say("interrupted")
         return interruption.exit_code
-    if result.stop_reason in ("error", "aborted") or result.reason is not None:
+    if result.stop_reason in ("error", "aborted") or (result.reason is not None and not _is_expected(result)):
         say(said, "error")
         is_misuse = result.error_kind == "misuse" or isinstance(result.exception, MisuseError)
         return 2 if is_misuse else 1
+    if result.reason is not None:
+        say(said, "dim")
     last = result.messages[-1] if result.messages else None
     if isinstance(last, AssistantMessage) and last.stop_reason == "length":
         say("the reply was cut off at its length limit (--max-tokens)", "warning")
     return 0
+
+
+def _is_expected(result: AgentResult) -> bool:
+    """Whether a run that ended early ended as a policy had planned."""
+    is_waiting = result.pending or result.reason == "paused" or result.stop_reason == "transfer"
+    return not (result.stopped or is_waiting)
 
 
 def read_schema(path: str) -> Schema:
