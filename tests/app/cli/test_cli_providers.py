@@ -4,7 +4,7 @@ import json
 import tomllib
 
 import pytest
-from command_line import KEY, Place, Provider
+from command_line import KEY, Place, Provider, Refusal
 
 ENV = {"MY_KEY": KEY}
 
@@ -151,6 +151,25 @@ def test_a_wrong_table_in_the_file_is_told_with_its_line_and_the_rest_works(plac
     assert f"{config}, line 1: openai is a provider that swink has already" in done.err
     assert f"{config}, line 5: bad: base_url must not hold credentials" in done.err
     assert "secret" not in done.err
+
+
+def test_a_key_that_the_server_refuses_is_named_by_its_variable(place: Place, provider: Provider):
+    assert add(place, provider, "--key-env", "MY_KEY", "--model", "m").code == 0
+    provider.replies = [Refusal(401, f"no such key: {KEY}")]
+    failed = place.swink("run", "--model", "mine:m", "hi", env=ENV)
+    assert failed.code == 1
+    assert "the key is that of MY_KEY" in failed.err
+    assert KEY not in failed.err
+
+
+def test_the_doctor_tells_whether_a_server_answers_and_what_is_wrong_in_the_settings(
+    place: Place, provider: Provider
+):
+    config = place.configure('fallbacks = ["mien:m"]\n')
+    assert add(place, provider, "--model", "m").code == 0
+    told = place.swink("doctor", env={"SWINK_MODEL": "mine:m"}).out
+    assert f"{provider.url} answers" in told
+    assert f"{config}, line 1: fallbacks: unknown provider 'mien'" in told
 
 
 def test_a_fallback_may_be_a_server_of_ones_own(place: Place, provider: Provider):

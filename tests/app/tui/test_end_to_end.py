@@ -102,6 +102,12 @@ def test_a_server_of_ones_own_is_in_the_picker_and_answers(project: Place, provi
         terminal.type("hi\r")
         terminal.wait_for("Hello there.", "cost unknown", "idle")
         leave(terminal)
+    with Terminal(project, size=(100, 30)) as terminal:
+        terminal.wait_for("idle", "mine:small")
+        terminal.type("hi\r")
+        terminal.wait_for("no API key for mine: set MY_KEY")
+        assert "#key" not in terminal.shown, "it is not stored"
+        leave(terminal)
     assert provider.requests[-1]["model"] == "large"
     assert set(provider.keys) == {f"Bearer {KEY}"}
 

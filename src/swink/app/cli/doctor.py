@@ -15,7 +15,9 @@ from typing import Literal
 from msgspec import Struct
 
 from swink import __version__
+from swink.app.assistant.fallbacks import read_fallbacks
 from swink.app.assistant.modelchoice import choose_model
+from swink.app.assistant.ownproviders import own_servers, register_providers
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import TrustError, look_up
 from swink.app.cli.terminal import Style, add_style
@@ -57,9 +59,10 @@ def doctor_command(arguments: argparse.Namespace) -> int:
 async def _findings() -> list[Finding]:
     places, key_findings = _keys()
     configured = [item for item in ACCOUNTS.values() if not item.shares and item.is_configured(places)]
-    reached = await asyncio.gather(*map(_reach, configured))
+    own = [ProviderAccount(server.name, (), server.url) for server in own_servers()]
+    reached = await asyncio.gather(*map(_reach, [*configured, *own]))
     here = [_python(), *_terminal(), _screen(), *_settings(), *_sessions()]
-    models = [*key_findings, *reached, *_local(any_key=bool(configured)), _choice(), _prices()]
+    models = [*key_findings, *reached, *_local(any_key=bool(configured or own)), _choice(), _prices()]
     return [*here, *models, _trust(), await _sandbox()]
 
 
@@ -100,9 +103,10 @@ def _settings() -> Iterator[Finding]:
     except MisuseError as error:
         yield _problem("settings", str(error))
         return
-    for problem in settings.problems:
+    problems = [*settings.problems, *register_providers(settings), *read_fallbacks(settings, "off")[1]]
+    for problem in problems:
         yield _warning("settings", problem)
-    if not settings.problems and settings.path.exists():
+    if not problems and settings.path.exists():
         yield _ok("settings", str(settings.path))
 
 

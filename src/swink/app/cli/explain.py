@@ -2,6 +2,7 @@
 
 from swink.agent.agentresult import AgentResult
 from swink.app.assistant.modelchoice import nearest_models
+from swink.app.assistant.ownproviders import own_server
 from swink.errors import (
     AuthError,
     ContextWindowOverflow,
@@ -62,7 +63,9 @@ def _about_the_server(provider: str) -> str:
 
 
 def _about_the_key(error: str, model: ModelSpec) -> str:
-    account = ACCOUNTS.get(model.provider)
+    account, server = ACCOUNTS.get(model.provider), own_server(model.provider)
+    if server is not None and server.key:
+        return f"{error}; the key is that of {server.provider.key_env}"
     if account is None:
         return error
     if account.variable is not None:

@@ -17,6 +17,7 @@ from swink.agent.config import PromptContext, SystemPrompt
 from swink.agent.eventstream import Subscription
 from swink.app.assistant.codereview import ReviewFinding
 from swink.app.assistant.fallbacks import stay_with_fallback
+from swink.app.assistant.ownproviders import own_server
 from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.app.tui.activity import Activity, Clock, Pace, State
 from swink.app.tui.owncommands import OwnCommands
@@ -255,8 +256,9 @@ class ConversationDriver:
             reason = (await self.agent.run(input)).stop_reason
             state = reason if reason in ("aborted", "error") else "idle"
         except AgentError as error:  # raised before the run began, or the session could not be written
-            here = f"; #key {self.agent.model.provider} stores one" if isinstance(error, MissingKey) else ""
-            self.say(f"{error}{here}", "error")
+            provider = self.agent.model.provider
+            can_store = isinstance(error, MissingKey) and own_server(provider) is None
+            self.say(f"{error}; #key {provider} stores one" if can_store else str(error), "error")
             state = "error"
             if input is not None and len(self.agent.messages) == before:
                 self.refused(input)
