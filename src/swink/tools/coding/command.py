@@ -72,7 +72,9 @@ async def run_command(
                 sandbox, argv, directory, limits, ctx, keep_directory, environment, tap, stop, network
             )
             if network is None or not await network.settle(done.status, stop):
-                notes = () if network is None else network.notes()
+                notes = [] if network is None else network.notes()
+                if network is not None and done.details["backend"] == "landlock" and done.status.code:
+                    notes.append("[commands have no network under Landlock; with bubblewrap they can ask]")
                 return replace(done, status=replace(done.status, notes=(*done.status.notes, *notes)))
             network.begin_again()
     finally:
