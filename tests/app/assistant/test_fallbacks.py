@@ -1,5 +1,6 @@
 """Fallbacks: an agent whose model fails goes on with the next, says so once, and stays with it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,13 +8,13 @@ import pytest
 from swink import Agent
 from swink.agent.retry import ExponentialBackoff
 from swink.app.assistant.agentenvironment import AgentEnvironment
-from swink.app.assistant.fallbacks import obey_fallback, read_fallbacks, stay_with_fallback
+from swink.app.assistant.fallbacks import obey_fallback, read_fallbacks
 from swink.app.assistant.settings import load_settings
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.errors import NetworkError, UnknownModel
 from swink.events.transcript import Fallback, NoticeBlock
 from swink.messages import ModelSpec, ToolCall
-from swink.testing import ScriptedModel
+from swink.testing import Pause, ScriptedModel
 
 DOWN = NetworkError("down")
 ONCE = ExponentialBackoff(max_attempts=1)
@@ -75,11 +76,20 @@ async def test_if_all_fail_the_model_stays_the_one_that_was_chosen():
     assert (driver.activity.state, str(driver.agent.model)) == ("error", "test:a")
 
 
-async def test_a_reply_of_another_model_than_a_fallback_changes_nothing():
-    agent, _ = agent_of("one")
-    agent.subscribe(lambda event: stay_with_fallback(agent, event))
-    await agent.run("hi")
-    assert (str(agent.model), agent.fallback_models) == ("test:a", (B,))
+async def test_a_model_that_was_chosen_while_a_fallback_answered_stays():
+    agent, model = agent_of(DOWN, "one", ["two", Pause(0.1)], "three")
+    driver = ConversationDriver(agent)
+    driver.send("hi")
+    await driver.wait()
+    driver.send("and?")
+    while len(model.calls) < 3:
+        await asyncio.sleep(0)
+    driver.switch(C)
+    await driver.wait()
+    driver.send("now?")
+    await driver.wait()
+    assert asked(model) == ["a", "b", "b", "c"]
+    assert str(driver.agent.model) == "test:c"
 
 
 async def test_a_sub_agent_falls_back_as_its_assistant_does(tmp_path: Path):

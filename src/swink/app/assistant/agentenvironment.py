@@ -19,7 +19,7 @@ from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.app.assistant.brought import Brought
 from swink.app.assistant.cautions import Cautions, describe_machine
 from swink.app.assistant.customcommands import CustomCommand, read_commands
-from swink.app.assistant.fallbacks import stay_with_fallback
+from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
 from swink.app.assistant.networkrules import NetworkRules
@@ -337,7 +337,8 @@ class AgentEnvironment:
         agent = Agent(
             self.agent.model, system_prompt=prompt, tools=tools, fallback_models=others, **self._terms
         )
-        agent.subscribe(lambda event: stay_with_fallback(agent, event))
+        follower = FallbackFollower()
+        agent.subscribe(lambda event: follower.take_event(agent, event))
         return agent
 
     def tools_of(self, kind: Kind) -> Sequence[Tool]:

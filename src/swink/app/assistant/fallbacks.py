@@ -14,7 +14,7 @@ from swink.agent import Agent
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.settings import UserSettings, line_of
 from swink.errors import UnknownModel
-from swink.events import AgentEvent, MessageEnd
+from swink.events import AgentEvent, MessageEnd, ModelFallback
 from swink.messages import AssistantMessage, ModelSpec, ThinkingLevel
 
 _WORD = "fallback"
@@ -32,20 +32,24 @@ def read_fallbacks(settings: UserSettings, thinking: ThinkingLevel) -> tuple[lis
     return found, problems
 
 
-def stay_with_fallback(agent: Agent, event: AgentEvent) -> None:
-    """Go on with a fallback that has answered; the model before it is the last resort from then on."""
-    match event:
-        case MessageEnd(AssistantMessage() as reply) if not reply.failed:
-            name, before = f"{reply.provider}:{reply.model}", agent.model
-        case _:
-            return
-    others = _specs(agent)
-    spec = next((spec for spec in others if str(spec) == name), None)
-    if spec is None or name == str(before):
-        return
-    agent.model = replace(spec, thinking_level=before.thinking_level)
-    if str(before) not in map(str, others):
-        agent.fallback_models = [*agent.fallback_models, before]
+class FallbackFollower:
+    """Takes the events of an agent, and lets it go on with a fallback that has answered."""
+
+    def __init__(self) -> None:
+        self._failed: str | None = None
+        """The model that was chosen and failed in this turn."""
+
+    def take_event(self, agent: Agent, event: AgentEvent) -> None:
+        """Change the model, unless a person has meanwhile; the one before is the last resort from then on."""
+        match event:
+            case ModelFallback(failed):
+                self._failed = self._failed or failed
+            case MessageEnd(AssistantMessage() as reply):
+                if self._failed == str(agent.model) and not reply.failed:
+                    _go_on_with(agent, f"{reply.provider}:{reply.model}")
+                self._failed = None
+            case _:
+                pass
 
 
 def obey_fallback(agent: Agent, rest: str) -> str | None:
@@ -60,6 +64,16 @@ def obey_fallback(agent: Agent, rest: str) -> str | None:
     if not told:
         return "no model is asked if this one fails; /model fallback NAME sets one"
     return f"if {agent.model} fails for good: {told}"
+
+
+def _go_on_with(agent: Agent, name: str) -> None:
+    before, others = agent.model, _specs(agent)
+    for spec in others:
+        if str(spec) == name:
+            agent.model = replace(spec, thinking_level=before.thinking_level)
+            if str(before) not in map(str, others):
+                agent.fallback_models = [*agent.fallback_models, before]
+            return
 
 
 def _specs(agent: Agent) -> list[ModelSpec]:

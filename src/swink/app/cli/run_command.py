@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
-from swink.app.assistant.fallbacks import stay_with_fallback
+from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.planning import plan_prompt, plan_tools
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
@@ -117,12 +117,13 @@ async def answer(
 ) -> int:
     """Show a run from its start to its end, without a prompt the rest of one; the exit code."""
     options: dict[str, Any] = {} if schema is None else {"output": schema}
+    follower = FallbackFollower()
     with interruptible(agent.abort) as interruption:
         try:
             async with agent.stream(prompt, deadline=deadline, **options) as run:
                 async for event in run:
                     printer.print_event(event)
-                    stay_with_fallback(agent, event)
+                    follower.take_event(agent, event)
                 result = await run.result()
         except MissingKey as error:  # raised before the run starts
             result = AgentResult((), "error", error=str(error), error_kind=error.kind, exception=error)

@@ -16,7 +16,7 @@ from swink.agent import Agent
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.agent.eventstream import Subscription
 from swink.app.assistant.codereview import ReviewFinding
-from swink.app.assistant.fallbacks import stay_with_fallback
+from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.ownproviders import own_server
 from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
 from swink.app.tui.activity import Activity, Clock, Pace, State
@@ -44,6 +44,7 @@ class ConversationDriver:
         """What the last review found."""
         self.commands = OwnCommands(self.show_block, self._tell_model, clock)
         self._pace = Pace(clock)
+        self._follower = FallbackFollower()
         self._task: asyncio.Task[Any] | None = None
         self._aborting = False  # whether the run is to end: it may not have begun yet
         self._untold: list[UserMessage] = []
@@ -294,7 +295,7 @@ class ConversationDriver:
     def _take_event(self, event: AgentEvent) -> None:
         self.transcript.take(event)
         self._pace.take_event(event)
-        stay_with_fallback(self.agent, event)
+        self._follower.take_event(self.agent, event)
         if type(event) is not MessageUpdate or self.activity.retry_at or self.activity.reading:
             self.activity = self.activity.after(event, self.clock())
         if self._aborting and isinstance(event, AgentStart):
