@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from swink.app.assistant.approvalmodes import APPROVAL_WORDS, ApprovalWord, parse_approval
+from swink.app.assistant.statustemplate import STATUS_FIELDS, parse_template
 from swink.errors import MisuseError
 from swink.system.filelock import alone
 from swink.system.files import write_whole
@@ -165,7 +166,18 @@ def load_settings() -> UserSettings:
             problems.append(f"{where}: {name} takes {_TAKES[name]}{why}{instead}")
             if name in _CAUTIOUS:
                 good[name] = _CAUTIOUS[name]
+    problems += _template_problems(good.get("status_line"), f"{path}, line {line_of(text, 'status_line')}")
     return UserSettings(path, **good, problems=tuple(problems))
+
+
+def _template_problems(template: str | None, where: str) -> list[str]:
+    """What in a template of the status line means nothing; the rest applies."""
+    try:
+        wrong = () if template is None else parse_template(template).wrong
+    except ValueError as error:
+        return [f"{where}: status_line cannot be read: {error}; a brace alone is written twice: {{{{"]
+    fields = ", ".join(STATUS_FIELDS)
+    return [f"{where}: there is no field {{{name}}} for status_line; there are {fields}" for name in wrong]
 
 
 def _good_entries(

@@ -34,6 +34,7 @@ from swink.app.tui.screens.whole import Whole
 from swink.app.tui.screenupdater import ScreenUpdater
 from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.app.tui.status import StatusBar
+from swink.app.tui.statusline import StatusLine
 from swink.app.tui.terminal import Attention
 from swink.app.tui.throttle import Throttle
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
@@ -84,6 +85,7 @@ class SwinkApp(CommandApp):
         """What is said by itself once everything is asked and read."""
         wants_calls = settings is None or settings.notifications
         self.attention = Attention(self.send, is_wanted=wants_calls, clock=driver.clock)
+        self.status_line = StatusLine(lambda text: driver.say(text, "error"))
         self.look = first_look(settings)
         self._inputs: deque[events.Event] = deque(maxlen=20)  # the last keys, pastes and clicks
         self._handled: events.Event | None = None  # the one that is handled; others may have come since
@@ -108,8 +110,8 @@ class SwinkApp(CommandApp):
     def on_mount(self) -> None:
         for look in LOOKS.values():
             self.register_theme(theme(look))
-        background = None if self.environment is None else self.environment.background
-        self.updater = ScreenUpdater(self, self.driver, self.permissions, self.attention, background)
+        self.updater = ScreenUpdater(self, self.driver, self.permissions, self.attention, self.status_line)
+        self.updater.background = None if self.environment is None else self.environment.background
         self.use_look(self.look.name)
         self.driver.changed = self.permissions.changed = self._throttle.touch
         self.driver.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))
@@ -278,6 +280,7 @@ class SwinkApp(CommandApp):
 
     async def wind_up(self) -> None:
         self._throttle.close()
+        await self.status_line.close()
         await self.driver.close()
         if self.environment is not None:
             await self.environment.aclose()

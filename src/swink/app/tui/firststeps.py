@@ -69,6 +69,9 @@ def tell_unused(context: CommandContext, environment: AgentEnvironment) -> None:
 def apply_settings(context: CommandContext, settings: UserSettings) -> None:
     """Let what the settings say about the screen hold from now on."""
     context.view.thinking = settings.thinking
+    environment = context.environment
+    context.status_line.is_trusted = lambda: environment is not None and environment.trust.is_trusted
+    context.status_line.use(settings)
     if settings.editor is not None:
         os.environ["EDITOR"] = settings.editor  # where the external editor, and git, look for it
     keys, wrong = keymap(settings.keys)

@@ -5,12 +5,15 @@ import os
 from collections.abc import Callable
 from functools import partial
 
+from msgspec.structs import replace
+
 from swink.app.assistant.permissions import Permissions
 from swink.app.tui.approval import AskingPanel
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import Editor, QueueList
 from swink.app.tui.look import Look
 from swink.app.tui.status import Status, StatusBar
+from swink.app.tui.statusline import StatusLine
 from swink.app.tui.terminal import Attention, TerminalApp
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.models.catalog import with_limits
@@ -26,13 +29,16 @@ class ScreenUpdater:
         driver: ConversationDriver,
         permissions: Permissions,
         attention: Attention,
-        background: Background | None,
+        line: StatusLine,
     ) -> None:
         self._app = app
         self._driver = driver
         self._permissions = permissions
         self._attention = attention
-        self._background = background
+        self.background: Background | None = None
+        """Commands that go on in the background, which are counted on the bar."""
+        self._line = line
+        line.changed = self.show_status
         self.view = app.query_one(TranscriptView)
         self.tools = app.query_one(ActiveTools)
         self.todo = app.query_one(TodoPanel)
@@ -89,7 +95,7 @@ class ScreenUpdater:
 
     def show_status(self) -> None:
         """Bring the status bar, the title and the questions up to date."""
-        self._show(lambda: self.bar.show_status(self._status()))
+        self._show(self._show_on_bar)
         self._show(self._show_in_title)
         for panel in self.panels:
             self._show(partial(panel.update_questions, editor_is_blank=self.editor.is_blank))
@@ -100,6 +106,10 @@ class ScreenUpdater:
             step()
         except Exception as error:  # whatever a mistake in a widget raises
             self._app.endure(error)
+
+    def _show_on_bar(self) -> None:
+        status = self._status()
+        self.bar.show_status(replace(status, line=self._line.line(status)))
 
     def _show_in_editor(self) -> None:
         driver = self._driver
@@ -129,7 +139,7 @@ class ScreenUpdater:
             estimated=driver.estimated_context,
             rate=driver.rate,
             queued=len(driver.queued),
-            background=0 if self._background is None else self._background.running,
+            background=0 if self.background is None else self.background.running,
             hint=self._hint,
         )
 

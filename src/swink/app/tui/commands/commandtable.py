@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from swink.app.tui.editor import Editor
     from swink.app.tui.look import Look
     from swink.app.tui.sessionswitcher import SessionSwitcher
+    from swink.app.tui.statusline import StatusLine
     from swink.app.tui.view import TranscriptView
 
 
@@ -31,6 +32,7 @@ class CommandContext(Protocol):
     sessions: "SessionSwitcher | None"
     settings: "UserSettings | None"
     look: "Look"
+    status_line: "StatusLine"
 
     @property
     def editor(self) -> "Editor": ...
