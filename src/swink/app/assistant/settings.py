@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, cast, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
-from swink.app.assistant.approvalmodes import APPROVAL_WORDS, ApprovalWord, parse_approval
+from swink.app.assistant.approvalmodes import ApprovalWord, parse_approval
+from swink.app.assistant.settingstable import takes
 from swink.app.assistant.statustemplate import STATUS_FIELDS, parse_template
 from swink.errors import MisuseError
 from swink.system.filelock import alone
@@ -85,7 +86,7 @@ class UserSettings(Struct, frozen=True):
     status_command: str | None = None
     sandbox: SandboxSettings = SandboxSettings()
     providers: dict[str, OwnProvider] = {}
-    diagnostics: dict[str, CheckerSettings | bool] | bool = True
+    diagnostics: bool | dict[str, CheckerSettings | bool] = True
     keys: dict[str, str] = {}
     mcp: dict[str, dict[str, Any]] = {}
     problems: tuple[str, ...] = ()
@@ -105,31 +106,6 @@ _CAUTIOUS: dict[str, Any] = {
     "sandbox": {"level": "workspace", "network": "off", "writable": [], "home": False},
 }
 """What holds where a value cannot be understood and the default could be less than was wanted."""
-
-_TAKES = {
-    "default_model": 'a text, e.g. default_model = "anthropic:claude-sonnet-4-6"',
-    "approve": f'one of {", ".join(APPROVAL_WORDS)}, e.g. approve = "smart"',
-    "save": "true or false, without quotes, e.g. save = false",
-    "title": 'one of words, model, e.g. title = "words"',
-    "theme": 'one of auto, dark, light, high-contrast, ansi, plain, e.g. theme = "dark"',
-    "thinking": 'one of hidden, collapsed, shown, e.g. thinking = "shown"',
-    "busy_enter": 'one of steer, queue, e.g. busy_enter = "queue"',
-    "notifications": "true or false, without quotes, e.g. notifications = false",
-    "editor": 'a command, e.g. editor = "code --wait"',
-    "snapshot_megabytes": "a number of at least 0, without quotes, e.g. snapshot_megabytes = 200",
-    "snapshot_files": "a number of at least 0, without quotes, e.g. snapshot_files = 20000",
-    "fallbacks": 'models that are asked when the first fails, e.g. fallbacks = ["openai:gpt-5.4-mini"]',
-    "retries": "a number of at least 0, without quotes, e.g. retries = 10",
-    "web_search": "true or false, without quotes, e.g. web_search = true",
-    "status_line": 'a text with fields, e.g. status_line = "{model} {cost}"',
-    "status_command": 'a command, e.g. status_command = "~/bin/status"',
-    "sandbox": 'a table, e.g. [sandbox] and below it network = "ask"',
-    "providers": 'a table of servers, e.g. [providers.mine] and below it kind = "openai"',
-    "diagnostics": 'false, or a table of programs, e.g. [diagnostics.mine] and below it command = "mine"',
-    "keys": 'a table of texts, e.g. [keys] and below it command_palette = "ctrl+k"',
-    "mcp": 'a table of servers, e.g. [mcp.files] and below it command = "npx"',
-}
-
 
 _TABLES = ("sandbox", "providers", "diagnostics", "keys", "mcp")
 
@@ -163,7 +139,7 @@ def load_settings() -> UserSettings:
         except (msgspec.ValidationError, MisuseError) as error:
             why = f"; {error}" if isinstance(error, MisuseError) else ""
             instead = f"; taken as {_CAUTIOUS[name]!r} until then".lower() if name in _CAUTIOUS else ""
-            problems.append(f"{where}: {name} takes {_TAKES[name]}{why}{instead}")
+            problems.append(f"{where}: {name} takes {takes(UserSettings, name)}{why}{instead}")
             if name in _CAUTIOUS:
                 good[name] = _CAUTIOUS[name]
     problems += _template_problems(good.get("status_line"), f"{path}, line {line_of(text, 'status_line')}")
@@ -194,7 +170,8 @@ def _good_entries(
             instead = f"; taken as {cautious[name]!r} until then" if name in cautious else ""
             where = f"{path}, line {line_in(text, table, name)}"
             why = str(error).partition(" - at")[0]
-            problems.append(f"{where}: {name} is wrong ({why}); {table} takes {_TAKES[table]}{instead}")
+            wanted = takes(UserSettings, table)
+            problems.append(f"{where}: {name} is wrong ({why}); {table} takes {wanted}{instead}")
             if name in cautious:
                 good[name] = cautious[name]
     return good
