@@ -5,6 +5,7 @@ UPDATE_PICTURES=1 pytest tests/app/tui/test_pictures.py draws them anew: look at
 
 import os
 import re
+import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.screens.serverform import ServerForm
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel
-from swink.tools import Workspace, read_tools, todo_tools, write_tools
+from swink.tools import FINAL_OUTPUT, Workspace, read_tools, todo_tools, write_tools
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 Scene = Callable[[Pilot[Any], SwinkApp], Awaitable[None]]
@@ -137,13 +138,39 @@ async def refused(pilot: Pilot[Any], app: SwinkApp) -> None:
     await until(pilot, lambda: bool(app.permissions.waiting) and "edit_file" in str(app.permissions.waiting))
     asked = app.permissions.waiting[0]
     assert asked.preview is not None
-    review = Review(asked.preview)
-    review.judge(0, True)
-    review.judge(1, False, "the name is part of the interface")
-    app.permissions.questions.answer(asked, review.reply("edit_file", asked.request.arguments))
+    parts = Review(asked.preview)
+    parts.judge(0, True)
+    parts.judge(1, False, "the name is part of the interface")
+    app.permissions.questions.answer(asked, parts.reply("edit_file", asked.request.arguments))
     await until(pilot, lambda: app.driver.transcript.totals.replies == 6 and not app.driver.is_running)
 
 
+def make_repository() -> None:
+    subprocess.run(["git", "init", "-q", "."], check=True)
+
+
+async def review(pilot: Pilot[Any], app: SwinkApp) -> None:
+    make_repository()
+    app.obey("/review")
+    await until(pilot, lambda: bool(app.driver.findings))
+
+
+async def findings(pilot: Pilot[Any], app: SwinkApp) -> None:
+    await review(pilot, app)
+    app.obey("/findings")
+    await until(pilot, lambda: len(app.screen_stack) > 1)
+
+
+FOUND = [
+    {
+        "file": "lines.py",
+        "line": 4,
+        "severity": "high",
+        "text": "The last line is dropped: for a text without a newline at its end, split leaves it in the last "
+        "place, and the slice throws that away. Use splitlines.",
+    },
+    {"file": "lines.py", "line": 1, "severity": "low", "text": "There is no test of an empty text."},
+]
 REPLIES = [
     [Thinking("Where are lines read?"), "Let me look at how lines are read. ", READ],
     ["Here it is. ", EDIT],
@@ -162,9 +189,11 @@ TIDY = [
     _tasks("t5", "done", "done", "done"),
     "It is tidy, but for the name that you want to keep.",
 ]
+REVIEWED = [READ, ToolCall("2", FINAL_OUTPUT, {"findings": FOUND})]
 SCENES: dict[Scene, list[Any]] = {
     **dict.fromkeys([welcome, answer, approval, planning, looks, models, server, help], REPLIES),
     **dict.fromkeys([question, command, refused], TIDY),
+    **dict.fromkeys([review, findings], REVIEWED),
 }
 
 

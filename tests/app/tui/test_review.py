@@ -9,6 +9,7 @@ import pytest
 from apps import app_of, screen_text, until
 from command_line import STALL, Call, Place, Provider
 from terminal import Terminal
+from tests.counts import cell_of_more, left_to_more
 
 from swink import ToolCall
 from swink.app.assistant.agentenvironment import AgentEnvironment
@@ -153,7 +154,7 @@ def offered(request: dict[str, Any]) -> set[str]:
     return {tool["function"]["name"] for tool in request.get("tools", ())}
 
 
-@pytest.mark.parametrize("is_trusted", [True, False])
+@pytest.mark.parametrize("is_trusted", [True, cell_of_more(False)])
 def test_a_review_in_a_terminal_whose_findings_are_mended(place: Place, provider: Provider, is_trusted: bool):
     subprocess.run(["git", "init", "-q", "."], cwd=place.here, check=True)
     place.write("notes.txt", "one\n2\n")
@@ -173,7 +174,7 @@ def test_a_review_in_a_terminal_whose_findings_are_mended(place: Place, provider
         assert not offered(provider.requests[0]) & {"bash", "write_file", "edit_file", "task"}
         assert "+2" in str(provider.requests[0]["messages"])
         terminal.type("/findings\r")
-        terminal.wait_for("Enter sends this one")
+        terminal.wait_for("Enter has this one mended")
         terminal.press("down", "enter")
         terminal.wait_for("Run edit_file?")
         terminal.pause(0.4)
@@ -185,6 +186,7 @@ def test_a_review_in_a_terminal_whose_findings_are_mended(place: Place, provider
         terminal.assert_is_as_before()
 
 
+@left_to_more
 def test_escape_ends_a_review_in_a_terminal(place: Place, provider: Provider):
     subprocess.run(["git", "init", "-q", "."], cwd=place.here, check=True)
     place.write("notes.txt", "one\n2\n")

@@ -24,7 +24,7 @@ class FindingsList(ListScreen[list[ReviewFinding] | None]):
     """The findings; left with those that are to be mended, or with None."""
 
     title_text = "findings"
-    hints = "Enter sends this one to be mended · a all of them · PgUp/PgDn scroll · Esc leaves"
+    hints = "Enter has this one mended · a all of them · PgUp/PgDn scroll · Esc leaves"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("a", "take_all", "all")]
 
     def __init__(self, look: Look, findings: Sequence[ReviewFinding], directory: Path) -> None:
@@ -41,8 +41,9 @@ class FindingsList(ListScreen[list[ReviewFinding] | None]):
         text.append(f"  {finding.severity}\n\n", getattr(look, _STYLES[finding.severity]))
         text.append(f"{visible(finding.text)}\n\n", look.text)
         for number, line in await in_thread(_lines_around, self._directory, finding):
-            style = look.accent if number == finding.line else look.dim
-            text.append(f"{number:>6}  {visible(line)}\n", style)
+            is_it = number == finding.line
+            mark = "›" if is_it else " "  # not by colour alone
+            text.append(f"{mark}{number:>5}  {visible(line)}\n", look.accent if is_it else look.dim)
         return text
 
     def take_row(self, id: str) -> None:
