@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from swink import Agent, ToolCall, tool
+from swink.agent.policy import Policy, PolicyContext
+from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.codereview import (
     Review,
     ReviewFinding,
@@ -17,6 +19,8 @@ from swink.app.assistant.codereview import (
 )
 from swink.app.assistant.reviewdiff import MOST, ReviewDiff, read_diff
 from swink.errors import AgentError, MisuseError
+from swink.messages import ModelSpec
+from swink.policies import MaxTurns
 from swink.testing import ScriptedModel
 from swink.tools import FINAL_OUTPUT
 from swink.tools.coding.sandbox import Sandbox
@@ -208,6 +212,28 @@ async def test_findings_come_most_serious_first_and_without_controls():
         ("critical", "x[31m.py", "]0;tbad"),
         ("low", "a.py:3", "small"),
     ]
+
+
+async def test_limits_of_the_assistant_hold_for_a_review_and_what_keeps_its_conversation_does_not(
+    place: Path,
+):
+    class Keeps(Policy):
+        for_sub_agents = False
+
+        def pre_turn(self, ctx: PolicyContext) -> None:
+            raise AssertionError("it was asked")
+
+    environment = AgentEnvironment(place)
+    answers = [[ToolCall(str(turn), "look", {})] for turn in range(9)]
+    agent = environment.make_agent(
+        ModelSpec("test", "m", context_window=200_000),
+        stream_fn=ScriptedModel(answers),
+        tools=[look],
+        policies=[MaxTurns(2), Keeps()],
+        approval_mode="off",
+    )
+    with pytest.raises(AgentError, match="2"):
+        await review(agent, "", DIFF, lambda event: None, environment.shared_policies)
 
 
 async def test_a_review_that_fails_says_why():

@@ -89,6 +89,8 @@ class AgentEnvironment:
         """Puts what the agent asks to the person; without it the agent has no ask_user."""
         self._notices: list[str] = []
         self._said: set[str] = set()
+        self.shared_policies: Sequence[Policy] = ()
+        """Those that hold for what works beside the agent too: limits, not what keeps its conversation."""
         self._terms: dict[str, Any] = {}
         """What an agent of this environment, and its sub-agents, are made with."""
         self._around: Surroundings | None = None
@@ -172,6 +174,8 @@ class AgentEnvironment:
 
         The policies hold for its sub-agents too, and limits count all of them together.
         """
+        shared = [policy for policy in policies if policy.for_sub_agents]
+        self.shared_policies = [HoldBelow(shared), *shared] if shared else ()
         self._terms = {"approve": approve, "approval_mode": approval_mode}
         search = search_for(lambda: self.settings.web_search, self._tell_once)
         self._terms |= {"options": options, "stream_fn": stream_fn, "retry": retry, "hosted": search}

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.agent.config import SystemPrompt
+from swink.agent.policy import Policy
 from swink.app.assistant.planning import plan_tools
 from swink.app.assistant.reviewdiff import ReviewDiff
 from swink.errors import AgentError
@@ -65,10 +66,12 @@ async def review(
     agent: Agent,
     prompt: SystemPrompt,
     diff: ReviewDiff,
-    tell: Callable[[AgentEvent], None] = lambda event: None,
+    tell: Callable[[AgentEvent], None],
+    policies: Sequence[Policy] = (),
 ) -> Review:
     """Have a diff reviewed by an agent like this one; raises `AgentError` with the reason if it fails."""
-    reviewer = agent.copy(messages=(), tools=plan_tools(agent.tools), system_prompt=prompt)
+    tools = plan_tools(agent.tools)
+    reviewer = agent.copy(messages=(), tools=tools, system_prompt=prompt, policies=policies)
     reviewer.clear_queues()
     async with reviewer.stream(review_prompt(diff), output=_Answer) as run:
         async for event in run:

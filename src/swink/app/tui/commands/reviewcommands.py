@@ -49,6 +49,7 @@ async def _review(context: CommandContext, reference: str) -> None:
     driver, started = context.driver, context.driver.clock()
     environment = context.environment
     hidden = () if environment is None else environment.hidden()
+    policies = () if environment is None else environment.shared_policies
     diff = await read_diff(reference, _directory(context), driver.commands.sandbox(), hidden)
     about = {"task": f"{diff.what}, {counted(len(diff.files), 'file')}"}
     block = ToolBlock(f"review {started}", "", "review", about, state="running", started=started)
@@ -70,7 +71,7 @@ async def _review(context: CommandContext, reference: str) -> None:
 
     show()
     try:
-        found = await review(driver.agent, driver.instructed, diff, take)
+        found = await review(driver.agent, driver.instructed, diff, take, policies)
     except asyncio.CancelledError:
         show(state="cancelled", content=(Text("stopped"),))
         raise
