@@ -161,14 +161,16 @@ async def test_files_with_credentials_are_left_out_and_named(place: Path):
     assert "hunter2" not in removed.text
 
 
-async def test_a_huge_diff_is_cut_at_a_file_and_says_which_are_missing(place: Path):
-    (place / "a.py").write_text("x" * (MOST // 2) + "\n")
-    (place / "b.py").write_text("".join(f"line {number}\n" for number in range(9000)))
-    (place / "c.py").write_text("z\n" * 30_000)
+async def test_a_huge_diff_is_cut_and_says_what_is_missing(place: Path):
+    for name in "abcdef":
+        (place / f"{name}.lock").write_text("".join(f"{name} {number}\n" for number in range(9_000)))
+    (place / "z.py").write_text("small\n")
     git(place, "add", ".")
     diff = await read_diff("", place)
     assert len(diff.text) <= MOST
-    assert diff.left_out
+    assert "[the diff of this file is cut here]" in diff.text
+    assert "+small" in diff.text
+    assert set(diff.left_out) == {*(f"{name}.lock (in part)" for name in "abc"), "d.lock", "e.lock", "f.lock"}
     assert all(f"'{name}'" in review_prompt(diff) for name in diff.left_out)
 
 

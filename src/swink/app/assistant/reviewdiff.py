@@ -27,6 +27,8 @@ from swink.tools.coding.text import detect
 
 MOST = 200_000
 """Characters of a diff that a model is given."""
+MOST_OF_FILE = 50_000
+"""Characters of the diff of one file: a file that a program wrote must not take the place of the others."""
 _MOST_OUTPUT = 4_000_000
 _MOST_NEW = 300
 _LARGEST_NEW = 100_000
@@ -195,15 +197,16 @@ def _new_sections(workspace: Workspace, names: Sequence[str]) -> dict[str, str]:
 
 
 def _fit(what: str, files: Sequence[str], texts: dict[str, str]) -> ReviewDiff:
-    """The diff with as many files as there is room for; the first is cut if it alone is too long."""
+    """The diff with as many files as there is room for, of each as much as one may have."""
     shown: list[str] = []
     left, left_out = MOST, [name for name in files if name not in texts]
     for name, text in texts.items():
-        if len(text) <= left:
-            shown.append(text)
-        elif not shown:
-            shown.append(f"{text[:left]}\n[the diff of this file is cut here]")
-        else:
+        is_long = len(text) > MOST_OF_FILE
+        part = f"{text[:MOST_OF_FILE]}\n[the diff of this file is cut here]" if is_long else text
+        if len(part) > left:
             left_out.append(name)
-        left -= len(text)
+            continue
+        shown.append(part)
+        left -= len(part) + 1
+        left_out += [f"{name} (in part)"] if is_long else []
     return ReviewDiff(what, redact_text("\n".join(shown)), tuple(files), tuple(left_out))
