@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from swink.policies import MaxTurns
 from swink.testing import ScriptedModel
 from swink.tools import FINAL_OUTPUT
 from swink.tools.coding.sandbox import Sandbox
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 
 
 def git(place: Path, *words: str) -> str:
@@ -138,6 +141,7 @@ async def test_nothing_that_the_repository_names_is_run(place: Path, monkeypatch
     assert not canary.exists()
 
 
+@linux
 async def test_in_the_sandbox_the_diff_is_the_same(place: Path):
     (place / "a.py").write_text("one\n2\n")
     (place / "new.py").write_text("new\n")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from swink.testing import ScriptedModel
 from swink.tools import coding_tools
 from swink.tools.coding.sandbox import Sandbox
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 FIND = 'find() { grep -nH BAD "$1" || :; }; find'
 GREP = CheckerSettings(f"echo run >> runs; {FIND}", "*.txt")
 """Finds lines with BAD, and counts how often it ran."""
@@ -167,6 +169,7 @@ async def test_cancelled_before_the_edit_nothing_is_changed(here: Path):
     assert (here / "a.txt").read_text() == "one\n"
 
 
+@linux
 async def test_in_the_sandbox_a_checker_has_no_network_and_finds_the_same(here: Path):
     told: list[str] = []
     script = CheckerSettings(f"grep -c : /proc/net/dev > devices; {FIND}", "*.txt")
@@ -242,6 +245,7 @@ def test_findings_move_with_their_lines_and_a_second_one_is_new():
     assert new_findings([], moved) == moved
 
 
+@linux
 @pytest.mark.parametrize(
     ("standing", "chosen", "is_told"),
     [("trusted", True, True), ("refused", True, False), ("trusted", False, False)],

@@ -1,5 +1,6 @@
 """Checked edits and web search in a real terminal: what the model is sent, and what the person is told."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from command_line import Call, Place, Provider
 from terminal import Terminal
 from tests.counts import left_to_more
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 CHECKER = '#!/bin/sh\nfor file; do :; done\ngrep -nH BAD "$file"\ntrue\n'
 
 
