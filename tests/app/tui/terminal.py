@@ -50,6 +50,7 @@ KEYS = {
     "f4": "\x1bOS",
     "f5": "\x1b[15~",
     "f6": "\x1b[17~",
+    "f7": "\x1b[18~",
     "shift+left": "\x1b[1;2D",
     "shift+right": "\x1b[1;2C",
     "ctrl+end": "\x1b[1;5F",

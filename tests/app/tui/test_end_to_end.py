@@ -94,7 +94,7 @@ def test_a_server_of_ones_own_is_in_the_picker_and_answers(project: Place, provi
     with Terminal(project, env={"MY_KEY": KEY}, size=(100, 30)) as terminal:
         terminal.wait_for("idle", "mine:small")
         terminal.type("/model\r")
-        terminal.wait_for("mine:large", "price unknown")
+        terminal.wait_for("mine:large", "?        ?        ?")
         terminal.type("mine:larg")
         terminal.wait_until_gone("anthropic:")
         terminal.press("enter")

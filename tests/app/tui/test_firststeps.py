@@ -321,7 +321,7 @@ async def test_escape_in_trust_leaves_it_as_it_was(place: Path, was_trusted: boo
         clock.now += 1.0
         await pilot.press("escape")
         word = "still trusted" if was_trusted else "still not trusted"
-        await until(pilot, lambda: word in screen_text(app).replace("\n", " "))
+        await until(pilot, lambda: word in " ".join(screen_text(app).split()))
         assert ("/ship" in environment.commands) == was_trusted
         assert (place.parent / "config" / "swink" / "trust.json").read_bytes() == kept
         app.leave()

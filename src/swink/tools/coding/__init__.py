@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from swink.tools import Tool
 from swink.tools.coding.background import Background, Job
@@ -81,17 +82,9 @@ def coding_tools(
     commands may write, and tools by absolute paths.
     """
     workspace = Workspace(root, hidden, readable=readable, writable=writable)
-    box = Sandbox(
-        workspace.root,
-        sandbox,
-        readable=readable,
-        hidden=hidden,
-        net=net,
-        net_from=fetch_from,
-        approve_domain=approve_domain,
-        or_none=or_none,
-        writable=writable,
-    )
+    confined: Any = {"readable": readable, "hidden": hidden, "writable": writable, "or_none": or_none}
+    reached: Any = {"net": net, "net_from": fetch_from, "approve_domain": approve_domain}
+    box = Sandbox(workspace.root, sandbox, **confined, **reached)
     return [
         *read_tools(workspace),
         *list_tools(workspace),

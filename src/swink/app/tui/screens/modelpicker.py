@@ -24,6 +24,7 @@ from swink.app.assistant.modellist import (
 )
 from swink.app.tui.escaping import visible
 from swink.app.tui.screens.listscreen import ListRow, key_of
+from swink.events.transcript.blockkinds import counted
 from swink.system.threads import in_thread
 
 _MARKS, _WINDOW, _PRICE = 4, 7, 9  # columns
@@ -139,8 +140,8 @@ class ModelPicker(ModalScreen[str | None]):
         if self._list.highlighted == first:
             self._list.scroll_home(animate=False)  # the name of its group is seen too
         self._head.update(_columns(" " * _MARKS + "model", ("window", "in $/M", "out $/M"), width))
-        count = f"{len(rows)} of {len(self._rows)} · " if typed.strip() else f"{len(self._rows)} models · "
-        self._foot.update(count + _HINTS if rows else "nothing fits what is typed · Esc leaves")
+        count = f"{len(rows)} of {len(self._rows)}" if typed.strip() else counted(len(self._rows), "model")
+        self._foot.update(f"{count} · {_HINTS}" if rows else "nothing fits what is typed · Esc leaves")
 
 
 def _line(row: ModelRow, width: int, *, is_current: bool) -> Text:
