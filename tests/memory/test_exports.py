@@ -42,6 +42,7 @@ from swink.messages.records import (
     CallStarted,
     Compaction,
     Conversation,
+    FilesChanged,
     Label,
     ModelChange,
     PendingApproval,
@@ -126,6 +127,7 @@ PLACES: dict[str, Callable[[str], list[Record]]] = {
         TurnOpened(AssistantMessage((ToolCall("c", "bash", {"a": key}),))),
         PendingApproval("c", "bash", {"a": key}, {"a": key}),
     ],
+    "directory of changed files": lambda key: [FilesChanged(0, f"/home/{key}/work", "before", "after")],
     "unknown record": lambda key: [UnknownRecord("new_kind", {"type": "new_kind", "text": key})],
     "split over two texts": lambda key: of(
         AssistantMessage((Text(f"it is {key[:30]}"), Thinking("hm"), Text(f"{key[30:]} there")))

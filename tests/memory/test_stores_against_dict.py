@@ -82,7 +82,7 @@ def test_a_store_holds_what_was_put_into_it(
                     assert [message.text for message in store.open(fork.id).messages] == kept.context
                 store.delete(fork.id)
             case "rename":
-                store.rename(name, text)
+                assert store.rename(name, text).title == text
                 kept.title = text
             case _:
                 store.delete(name)

@@ -624,3 +624,11 @@ async def test_a_pruned_window_is_announced_with_what_was_cut():
     assert compacted.report.dropped == 0
     assert compacted.report.pruned > 3
     assert seen.of(CustomEvent) == []
+
+
+async def test_a_record_that_is_too_long_says_that_older_messages_are_left_out():
+    request, summary = Situation(), Summary(budget=3_000)
+    await summary.fit(History(talk(2_000)).snapshot(), False, request)
+    asked = request.asked[0].messages[0].text
+    assert asked.splitlines()[1] == "[still older messages are left out here]"
+    assert asked.count("are left out here") == 1

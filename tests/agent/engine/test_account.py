@@ -594,3 +594,17 @@ async def test_a_session_budget_estimates_the_lost_replies_of_a_restored_history
     assert (await agent.run("Go on.")).text == "hi"
     assert budget.spent.usage.input >= 400
     assert budget.spent.usage.output >= 400
+
+
+def test_an_attempt_without_a_price_is_lost_only_if_nothing_of_it_was_reported():
+    """What was reported without a price is unpriced: a budget must not go on as if the rest were all."""
+    for usage, is_lost in (
+        (Usage(unknown=True), True),
+        (Usage(input=5, unknown=True), False),
+        (Usage(), False),
+    ):
+        account = Account(lambda model: None)
+        account.charge(Usage(input=1), Cost(input=1.0))
+        account.charge(usage, None)
+        assert account.totals[1] is None
+        assert (account.reported_cost is not None) is is_lost

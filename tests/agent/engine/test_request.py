@@ -371,3 +371,30 @@ def test_whatever_a_transformer_leaves_out_the_rest_is_sound_and_has_the_prompt(
         assert sent is left
     results = [message for message in sent if isinstance(message, ToolResultMessage)]
     assert all(any(one is message for message in left) or one.text == LEFT_OUT for one in results)
+
+
+def test_a_prompt_is_put_back_before_the_call_whose_results_are_left():
+    call = AssistantMessage([ToolCall("1", "work"), ToolCall("2", "work")])
+    results = [ToolResultMessage("1", "work", "one"), ToolResultMessage("2", "work", "two")]
+    history = History([UserMessage("q"), call, *results])
+    copied = replace(call)  # the hook returned another reply, so what is known of the rest are its results
+    sent = with_prompt([copied, *results], history.snapshot(), "t", set())
+    assert [type(message) for message in sent] == [
+        UserMessage,
+        AssistantMessage,
+        ToolResultMessage,
+        ToolResultMessage,
+    ]
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda prompt: UserMessage("other words", timestamp=prompt.timestamp),
+        lambda prompt: UserMessage(prompt.content, timestamp=prompt.timestamp),
+    ],
+)
+def test_a_rewritten_prompt_is_known_by_its_time_or_its_words(rewrite: Any):
+    history = History([UserMessage("q"), AssistantMessage("a"), UserMessage("newest"), AssistantMessage("b")])
+    sent = [rewrite(history.items[2]), *talk(1)]
+    assert with_prompt(sent, history.snapshot(), "t", set()) is sent
