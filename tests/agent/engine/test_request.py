@@ -396,5 +396,5 @@ def test_a_prompt_is_put_back_before_the_call_whose_results_are_left():
 )
 def test_a_rewritten_prompt_is_known_by_its_time_or_its_words(rewrite: Any):
     history = History([UserMessage("q"), AssistantMessage("a"), UserMessage("newest"), AssistantMessage("b")])
-    sent = [rewrite(history.items[2]), *talk(1)]
+    sent = [rewrite(history.items[2]), AssistantMessage("added"), history.items[3]]
     assert with_prompt(sent, history.snapshot(), "t", set()) is sent
