@@ -133,10 +133,11 @@ async def reload(context: CommandContext, rest: str) -> None:
         trust = await ask_trust(context, trust)
     await environment.open(settings=settings, trust=trust)
     tell_unused(context, environment)
-    files = len(environment.instructions.files) if environment.instructions else 0
+    found = environment.instructions.files if environment.instructions else ()
+    files = counted(len(found), "file")
     commands = counted(len(environment.commands), "command")
     servers = counted(len(environment.servers.states), "server")
-    context.say(f"read again: {files} AGENTS.md, {commands}, {servers}")
+    context.say(f"read again: {files} of instructions, {commands}, {servers}")
 
 
 @command("/trust")
