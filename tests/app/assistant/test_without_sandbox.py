@@ -12,6 +12,7 @@ from commandscene import Scene
 
 from swink.app.assistant.person import Always, Refuse
 from swink.app.assistant.rules import parse_rule
+from swink.app.assistant.settings import CheckerSettings, UserSettings
 from swink.tools.coding import backends
 
 
@@ -64,6 +65,19 @@ async def test_the_other_tools_work_without_a_question(bare: Path):
     assert "hello" in read
     assert (bare / "new.txt").read_text() == "x"
     assert scene.asked == []
+
+
+async def test_edits_are_not_checked_and_that_is_told_once(bare: Path):
+    """Checkers run unasked, and code of the project with them."""
+    scene = Scene(bare, word="edits")
+    checker = CheckerSettings("touch checked; cat", "*.txt")
+    scene.environment.settings = UserSettings(bare / "config.toml", diagnostics={"mine": checker})
+    edits = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "ab"]
+    await scene.call(*edits)
+    assert sorted(os.listdir(bare)) == ["a.txt", "b.txt", "notes.txt"]
+    told = [notice for notice in scene.environment.take_notices() if "not checked with mine" in notice]
+    assert len(told) == 1
+    assert "bwrap is not installed" in told[0]
 
 
 async def test_the_model_is_told_that_commands_are_not_sandboxed(bare: Path):

@@ -252,8 +252,7 @@ class AgentEnvironment:
 
             here, hidden = self.directory, self.hidden()
             level, gate, roots, _ = self._made_with = terms
-            confined: Any = {"hidden": hidden, "or_none": self.is_own}
-            given: Any = {**confined, "approve_domain": gate, "writable": roots}
+            given: Any = {"hidden": hidden, "or_none": self.is_own, "approve_domain": gate, "writable": roots}
             if self._permissions is not None and self._permissions.workspace is not None:
                 self._permissions.workspace.add_roots(roots)
             if self.is_coding:
@@ -265,7 +264,7 @@ class AgentEnvironment:
             if self.trust.is_trusted:
                 from swink.app.assistant.diagnostics import Diagnostics
 
-                alone = Sandbox(here, **confined)
+                alone = Sandbox(here, hidden=hidden)  # nobody is asked about checkers: never without one
                 checks = Diagnostics(here, self.settings.diagnostics, alone, self._tell_once)
                 self._base = tuple(checks.checking(self._base))
             sandbox = Sandbox(here, level, **given)
