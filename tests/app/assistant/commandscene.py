@@ -47,8 +47,13 @@ class Scene:
 
     async def call(self, *calls: tuple[str, dict[str, Any]]) -> list[str]:
         """The results of calls that the model makes, one a turn."""
-        replies = [[ToolCall(f"c{at}", name, arguments)] for at, (name, arguments) in enumerate(calls)]
-        model = ScriptedModel([*replies, "done"])
+        return await self.answer(
+            *([ToolCall(f"c{at}", name, arguments)] for at, (name, arguments) in enumerate(calls))
+        )
+
+    async def answer(self, *turns: list[ToolCall]) -> list[str]:
+        """The results of calls, those of a turn together."""
+        model = ScriptedModel([*turns, "done"])
         try:
             await self.environment.open()
             agent = self.environment.make_agent(

@@ -98,7 +98,7 @@ async def in_sandbox(place: Path, trouble: str = "", **settings: Any) -> tuple[A
 
     asked = permissions(place, "sandboxed", "deny bash(rm *)", tell=told.append)
     asked.shell = ShellSettings(SandboxSettings(**settings))
-    asked.shell.find_trouble = find
+    asked.shell.find_trouble, asked.shell.is_current = find, lambda tool: True
     assert isinstance(await decided(asked, request("bash", command="rm -r src")), Rejected)
     return await decided(asked, BASH), told
 

@@ -6,19 +6,23 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from commandscene import Scene
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swink.agent.policy import ApprovalRequest, PolicyContext
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.person import Once, Question
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.rules import parse_rule
 from swink.app.assistant.settings import SandboxSettings, UserSettings, load_settings
 from swink.app.assistant.shellsettings import ShellSettings, narrow, parse_network
 from swink.app.assistant.trust import decided, look_up
 from swink.errors import MisuseError
+from swink.messages import ToolCall
 from swink.system.places import config_dir
+from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.wishes import Wish, allowed_by
 from swink.tools.coding.workspace import Workspace
 
@@ -173,3 +177,29 @@ async def test_further_roots_are_for_tools_and_for_the_judge_and_what_cannot_be_
     made.shell.choose("writable", str(work))
     with pytest.raises(MisuseError, match="no directory"):
         made.shell.choose("writable", str(tmp_path / "gone"))
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now"), [("level", "none", "workspace"), ("network", "on", "ask")]
+)
+async def test_a_setting_of_the_shell_does_not_answer_for_the_tools_of_the_turn_it_was_changed_in(
+    tmp_path: Path, name: str, before: str, now: str
+):
+    """They were made before it, and run commands as it was."""
+    (work := tmp_path / "work").mkdir()
+    (work / "notes.txt").write_text("x")
+
+    def narrow_it(question: Question) -> Once:
+        scene.environment.shell.choose(name, now)
+        return Once()
+
+    scene = Scene(work, word="sandboxed", reply=narrow_it)
+    scene.environment.shell.choose(name, before)
+    commands = ["touch one", "touch two"]
+    first = [ToolCall(command, "bash", {"command": command}) for command in commands]
+    later = [ToolCall("later", "bash", {"command": "touch three"})]
+    if await find_machine_trouble(USUAL, network=False):
+        pytest.skip("no sandbox works here")
+    await scene.answer(first, later)
+    assert [question.request.arguments["command"] for question in scene.asked] == commands
+    assert (work / "three").exists()

@@ -133,7 +133,7 @@ class AgentEnvironment:
         """Have these permissions ask the person what only they decide of commands here, and show it."""
         self._permissions = permissions
         permissions.shell = self.shell
-        self.shell.find_trouble = self._find_trouble
+        self.shell.find_trouble, self.shell.is_current = self._find_trouble, self._is_current
         self._network = NetworkRules(permissions, self.shell, self.directory, self._tell_once)
         self._outside = OutsideApproval(permissions, lambda: self.is_own)
         permissions.caution = Cautions(
@@ -277,6 +277,10 @@ class AgentEnvironment:
             if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
                 self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
         return list(tools.values())
+
+    def _is_current(self, tool: object) -> bool:
+        """Whether a tool of the directory would be made as it is now, too."""
+        return any(tool is own for own in self._base or ()) and self._made_with == self._shell_terms()
 
     def _script_names(self) -> frozenset[str]:
         return frozenset(tool.name for scripts in self._scripts for tool in scripts.tools())

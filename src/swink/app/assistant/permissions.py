@@ -307,12 +307,15 @@ class Permissions:
                 return self._decision(request, True, f"mode {word}: this needs no approval")
             case "edits" | "sandboxed" if request.name in FILE_TOOLS and self._is_ordinary(call.path):
                 return self._decision(request, True, f"mode {word}: the file is in the workspace")
-            case "sandboxed" if request.name == BASH and self.shell is not None and self.shell.confines:
+            case "sandboxed" if request.name == BASH and self._is_confined(request):
                 return self._decision(request, True, "mode sandboxed: the command stays in the sandbox")
             case "deny":
                 return self._decision(request, False, "the user allows no call that needs approval")
             case _:
                 return None
+
+    def _is_confined(self, request: ApprovalRequest) -> bool:
+        return self.shell is not None and self.shell.confines(tool_of(request))
 
     async def _question(self, request: ApprovalRequest, target: Target | None, notice: str) -> Question:
         workspace, found, link = self.workspace, None, ""

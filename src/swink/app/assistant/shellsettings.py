@@ -32,12 +32,13 @@ class ShellSettings:
         self._project: Mapping[str, Any] = {}
         self.find_trouble: Callable[[], Awaitable[str]] = _nothing_known
         """Says why commands cannot be sandboxed here; empty if they can."""
+        self.is_current: Callable[[object], bool] = lambda tool: False
+        """Whether a tool was made with the settings as they are now; a turn keeps its tools to its end."""
         self._trouble = _UNKNOWN
 
-    @property
-    def confines(self) -> bool:
-        """Whether commands are in a sandbox whose network is asked about, as far as `look` has found."""
-        return not self._why_open() and not self._trouble
+    def confines(self, tool: object) -> bool:
+        """Whether a tool runs its commands in a sandbox whose network is asked about, as `look` found."""
+        return not self._why_open() and not self._trouble and self.is_current(tool)
 
     async def look(self) -> str:
         """Why commands are not confined now; empty if they are."""
