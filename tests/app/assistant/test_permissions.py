@@ -127,6 +127,7 @@ def test_a_key_goes_through_the_modes_that_ask():
         "src/../../x",
         "link/x",
         ".git/config",
+        "HEAD",
         ".vscode/settings.json",
         "a/.MCP.json",
         ".envrc",

@@ -112,6 +112,49 @@ def test_source_build_files_and_instructions_are_not_listed(path: str):
     assert not is_obeyed(path, ROOT)
 
 
+@pytest.mark.parametrize(
+    ("there", "path", "is_part"),
+    [
+        ([], "HEAD", True),
+        ([], "sub/head", True),
+        (["sub/HEAD"], "sub/config", True),
+        (["sub/HEAD"], "sub/OBJECTS/a", True),
+        (["HEAD"], "refs/heads/main", True),
+        (["sub/HEAD"], "sub/commondir", True),
+        (["bare/HEAD", "bare/objects/a", "bare/refs/a"], "bare/hooks/post-checkout", True),
+        (["sub/objects/a"], "sub/refs/a", True),
+        (["sub/objects/a", "sub/refs/a"], "sub/config", True),
+        ([], "src/objects/a.py", False),
+        ([], "config", False),
+        ([], "components/Head/index.tsx", False),
+        (["sub/HEAD"], "config", False),
+        (["sub/HEAD"], "sub/notes.txt", False),
+    ],
+)
+def test_what_makes_a_directory_of_any_name_a_repository_is_obeyed(
+    tmp_path: Path, there: list[str], path: str, is_part: bool
+):
+    for name in there:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert is_obeyed(path, str(tmp_path)) == is_part
+
+
+@linux
+@backends
+async def test_a_command_that_completes_a_repository_leaves_it_harmless(
+    tmp_path: Path, backend: Any, need: Any
+):
+    """The rest of it may come from file tools, which nobody is asked about while HEAD is missing."""
+    need(backend)
+    for name in ("objects", "refs"):
+        (tmp_path / "sub" / name).mkdir(parents=True)
+    (tmp_path / "sub" / "config").write_text("[core]\n\tfsmonitor = evil\n")
+    await shell(Sandbox(tmp_path, backends=(backend,)), "echo ref: refs/heads/main > sub/HEAD")
+    assert not (tmp_path / "sub" / "config").exists()
+    assert (tmp_path / "sub" / "config.refused").exists()
+
+
 def test_the_list_says_each_thing_once_and_covers_what_is_reserved():
     assert len(set(LISTED)) == len(LISTED)
     assert set(RESERVED) <= set(LISTED)

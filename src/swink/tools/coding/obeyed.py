@@ -17,7 +17,8 @@ from pathlib import Path
 from swink.system.writable import is_beneath
 from swink.tools.coding.runtime import list_runtime
 from swink.tools.coding.secrets import find_homes
-from swink.tools.coding.supervisor.names import Names
+from swink.tools.coding.supervisor.gitconfig import is_repository
+from swink.tools.coding.supervisor.names import Names, fold
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "version control": (
@@ -94,6 +95,10 @@ _PARTS = [part for parts in _OF_STORES.values() for part in parts]
 GUARDED = Names((*_OTHERS, *_PARTS), stores=tuple(_OF_STORES), pointers=(".jj/repo",))
 """What sandboxed commands may not change or make."""
 
+_HEAD = "head"
+_OF_GIT = ("config", "config.worktree", "hooks", "commondir", "objects", "refs")
+"""What makes a directory with a file HEAD a repository, and what git runs programs by in one."""
+
 INSTEAD = (
     "Go on without, or use write_file or edit_file, which ask the user, "
     "or tell the user to run the command outside the sandbox"
@@ -103,7 +108,7 @@ INSTEAD = (
 
 def is_obeyed(path: str, root: str) -> bool:
     """Whether other programs obey a file, or swink itself runs from it; the path is relative to the root."""
-    if _ALL.find(path):
+    if _ALL.find(path) or _is_of_repository(path, root):
         return True
     full = _fold_path(os.path.normpath(os.path.join(root, path)))
     if any(is_beneath(full, _fold_path(place)) for place in list_runtime(root)):
@@ -111,6 +116,26 @@ def is_obeyed(path: str, root: str) -> bool:
     homes = [f"{_fold_path(home)}/" for home in find_homes(root)]
     tops = [full.removeprefix(home).split("/")[0] for home in homes if full.startswith(home)]
     return any(fnmatchcase(top, entry) for top in tops for entry in IN_HOME)
+
+
+def _is_of_repository(path: str, root: str) -> bool:
+    """Whether a file makes a directory of any name a repository, or changes what git runs in one.
+
+    Calls of one turn are judged before any of them is made, so HEAD, which all repositories have, counts.
+    """
+    parts = os.path.normpath(path).replace("\\", "/").split("/")
+    if fold(parts[-1]) == _HEAD:
+        return True
+    for at, part in enumerate(parts):
+        if (name := fold(part)) not in _OF_GIT:
+            continue
+        try:
+            there = {fold(other) for other in os.listdir(os.path.join(root, *parts[:at]))}
+        except OSError:  # it is not there, so it holds nothing yet
+            continue
+        if _HEAD in there or is_repository({name, *there}):
+            return True
+    return False
 
 
 def warn_if_obeyed(path: str, root: Path) -> str:

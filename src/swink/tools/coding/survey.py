@@ -147,7 +147,8 @@ class Survey:
             pass  # unreadable for us: unreadable for a command
         is_settled = started - stamp[2] > _RECENT
         below = tuple(directories), tuple(sure), tuple(perhaps)
-        is_repository = gitconfig.is_repository(names)
+        # Without HEAD it is none yet: the command that adds it makes the repository.
+        is_repository = gitconfig.is_repository(names) and any(name.lower() == "head" for name in names)
         return _Directory(stamp, is_settled, len(names), *below, is_repository, pointer, tuple(obeyed))
 
     def _credentials(self) -> list[str]:
