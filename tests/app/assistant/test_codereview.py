@@ -1,9 +1,11 @@
 """Reviews: which diff is read, that reading it runs nothing, and what the reviewer may do and gives."""
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +21,14 @@ from swink.app.assistant.codereview import (
     review_text,
 )
 from swink.app.assistant.reviewdiff import MOST, ReviewDiff, read_diff
+from swink.app.assistant.trust import Trust
 from swink.errors import AgentError, MisuseError
 from swink.messages import ModelSpec
 from swink.policies import MaxTurns
 from swink.testing import ScriptedModel
 from swink.tools import FINAL_OUTPUT
+from swink.tools.coding import backends
+from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.sandbox import Sandbox
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
@@ -45,18 +50,22 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+async def diff_of(reference: str, place: Path) -> ReviewDiff:
+    return await read_diff(reference, place, Sandbox(place, "none"))
+
+
 async def test_no_repository_no_change_and_an_unknown_branch_are_told(
     place: Path, tmp_path_factory: pytest.TempPathFactory
 ):
     with pytest.raises(MisuseError, match="not a git repository"):
-        await read_diff("", tmp_path_factory.mktemp("plain"))
+        await diff_of("", tmp_path_factory.mktemp("plain"))
     with pytest.raises(MisuseError, match="the working tree has no change"):
-        await read_diff("", place)
+        await diff_of("", place)
     with pytest.raises(MisuseError, match="no branch or commit 'nowhere'"):
-        await read_diff("nowhere", place)
+        await diff_of("nowhere", place)
     for strange in ("--output=/tmp/x", "a b", "a\nb"):
         with pytest.raises(MisuseError, match="is no branch or commit"):
-            await read_diff(strange, place)
+            await diff_of(strange, place)
 
 
 async def test_the_working_tree_is_what_is_staged_changed_deleted_and_new(place: Path):
@@ -66,7 +75,7 @@ async def test_the_working_tree_is_what_is_staged_changed_deleted_and_new(place:
     git(place, "add", "staged.py")
     (place / ".gitignore").write_text("ignored\n")
     (place / "ignored").write_text("never shown")
-    diff = await read_diff("", place)
+    diff = await diff_of("", place)
     assert diff.what == "the working tree"
     assert set(diff.files) == {"a.py", "new.py", "staged.py", ".gitignore"}
     assert "\n-two\n+2" in diff.text
@@ -80,7 +89,7 @@ async def test_before_the_first_commit_everything_is_new(tmp_path: Path):
     git(tmp_path, "init", "-q")
     (tmp_path / "a").write_text("x\n")
     git(tmp_path, "add", "a")
-    assert "+x" in (await read_diff("", tmp_path)).text
+    assert "+x" in (await diff_of("", tmp_path)).text
 
 
 async def test_a_branch_is_what_is_here_since_it_left_that(place: Path):
@@ -89,14 +98,14 @@ async def test_a_branch_is_what_is_here_since_it_left_that(place: Path):
     git(place, "add", ".")
     git(place, "commit", "-qm", "mine")
     git(place, "switch", "-q", "main")
-    ahead = await read_diff("feature", place)
+    ahead = await diff_of("feature", place)
     assert ahead.what == "what feature has and the branch here has not"
     assert ahead.files == ("b.py",)
     (place / "c.py").write_text("theirs\n")
     git(place, "add", ".")
     git(place, "commit", "-qm", "theirs")
     git(place, "switch", "-q", "feature")
-    diff = await read_diff("main", place)
+    diff = await diff_of("main", place)
     assert diff.what == "what is here since it left main"
     assert diff.files == ("b.py",)
 
@@ -104,12 +113,12 @@ async def test_a_branch_is_what_is_here_since_it_left_that(place: Path):
 async def test_a_commit_is_what_it_changed_also_the_first_one(place: Path):
     first = git(place, "rev-parse", "HEAD")
     (place / "a.py").write_text("changed since\n")
-    diff = await read_diff(first[:10], place)
+    diff = await diff_of(first[:10], place)
     assert diff.what == f"the commit {first[:10]}"
     assert "+two" in diff.text
     assert "changed since" not in diff.text
     git(place, "commit", "-qam", "second")
-    assert "+changed since" in (await read_diff("HEAD", place)).text
+    assert "+changed since" in (await diff_of("HEAD", place)).text
 
 
 async def test_a_directory_below_sees_its_own_files(place: Path):
@@ -117,7 +126,7 @@ async def test_a_directory_below_sees_its_own_files(place: Path):
     (place / "sub" / "x.py").write_text("x\n")
     git(place, "add", ".")
     (place / "a.py").write_text("outside\n")
-    diff = await read_diff("", place / "sub")
+    diff = await diff_of("", place / "sub")
     assert diff.files == ("x.py",)
     assert "outside" not in diff.text
 
@@ -137,7 +146,7 @@ async def test_nothing_that_the_repository_names_is_run(place: Path, monkeypatch
     canary.unlink(missing_ok=True)  # git add and commit above may have run it
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(script))
     monkeypatch.setenv("GIT_DIR", "/nowhere")
-    assert "+2" in (await read_diff("", place)).text
+    assert "+2" in (await diff_of("", place)).text
     assert not canary.exists()
 
 
@@ -145,7 +154,58 @@ async def test_nothing_that_the_repository_names_is_run(place: Path, monkeypatch
 async def test_in_the_sandbox_the_diff_is_the_same(place: Path):
     (place / "a.py").write_text("one\n2\n")
     (place / "new.py").write_text("new\n")
-    assert await read_diff("", place, Sandbox(place)) == await read_diff("", place)
+    assert await read_diff("", place, Sandbox(place)) == await diff_of("", place)
+
+
+def plant_filter(place: Path) -> Path:
+    """Have git run a program for changed files; returns what that makes."""
+    made = place.parent / "made-by-filter"
+    git(place, "config", "filter.evil.clean", f"touch {made}; cat")
+    (place / ".gitattributes").write_text("*.py filter=evil\n")
+    (place / "a.py").write_text("one\n2\n")
+    made.unlink(missing_ok=True)
+    return made
+
+
+@linux
+async def test_filters_of_the_repository_do_not_leave_the_sandbox_in_a_trusted_folder_either(place: Path):
+    if await find_machine_trouble(USUAL, network=False):
+        pytest.skip("no sandbox works here")
+    made = plant_filter(place)
+    environment = AgentEnvironment(place, Trust(place, "trusted"))
+    assert "+2" in (await read_diff("", place, environment.review_sandbox())).text
+    assert not made.exists()
+
+
+async def test_without_a_sandbox_git_runs_only_where_the_folder_is_trusted(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def fails(backend: Any, network: bool) -> backends.Verdict:
+        await asyncio.sleep(0)
+        return backends.Verdict(backend, "it is not there")
+
+    monkeypatch.setattr(backends, "_judge_machine", fails)
+    monkeypatch.setattr(backends, "_verdicts", {})
+    made = plant_filter(place)
+    untrusted = AgentEnvironment(place, Trust(place, "refused"))
+    with pytest.raises(MisuseError, match=r"only if you trust the folder: .*not there"):
+        await read_diff("", place, untrusted.review_sandbox())
+    assert not made.exists()
+    trusted = AgentEnvironment(place, Trust(place, "trusted"))
+    assert "+2" in (await read_diff("", place, trusted.review_sandbox())).text
+
+
+@linux
+async def test_a_trusted_worktree_is_reviewed_in_the_sandbox_from_below_its_top(place: Path):
+    (place / "sub").mkdir()
+    (place / "sub" / "b.py").write_text("b\n")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "second")
+    other = place.parent / f"{place.name}-other"
+    git(place, "worktree", "add", "-q", str(other))
+    (other / "sub" / "b.py").write_text("c\n")
+    environment = AgentEnvironment(other / "sub", Trust(other, "trusted"))
+    assert "+c" in (await read_diff("", other / "sub", environment.review_sandbox())).text
 
 
 async def test_files_with_credentials_are_left_out_and_named(place: Path):
@@ -153,14 +213,14 @@ async def test_files_with_credentials_are_left_out_and_named(place: Path):
     git(place, "add", "-f", ".env")
     (place / "secrets.yaml").write_text("password: hunter2hunter2\n")
     (place / "b.py").write_text("b\n")
-    diff = await read_diff("", place)
+    diff = await diff_of("", place)
     assert "hunter2" not in diff.text
     assert "+b" in diff.text
     assert set(diff.left_out) == {".env", "secrets.yaml"}
     git(place, "add", "-f", ".")
     git(place, "commit", "-qm", "oops")
     (place / ".env").unlink()
-    removed = await read_diff("", place)
+    removed = await diff_of("", place)
     assert removed.left_out == (".env",)
     assert "hunter2" not in removed.text
 
@@ -170,7 +230,7 @@ async def test_a_huge_diff_is_cut_and_says_what_is_missing(place: Path):
         (place / f"{name}.lock").write_text("".join(f"{name} {number}\n" for number in range(9_000)))
     (place / "z.py").write_text("small\n")
     git(place, "add", ".")
-    diff = await read_diff("", place)
+    diff = await diff_of("", place)
     assert len(diff.text) <= MOST
     assert "[the diff of this file is cut here]" in diff.text
     assert "+small" in diff.text

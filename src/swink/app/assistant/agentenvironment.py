@@ -243,6 +243,14 @@ class AgentEnvironment:
             return None
         return Sandbox(self.directory, hidden=self.hidden())
 
+    def review_sandbox(self) -> Sandbox:
+        """What git runs in for a review, also in a trusted folder; there without one if none works here."""
+        from swink.app.assistant.reviewdiff import find_git_places
+
+        project, is_own = self.trust.project, self.is_own
+        readable = find_git_places(project) if is_own else ()
+        return Sandbox(project, readable=readable, hidden=self.hidden(), or_none=is_own)
+
     def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
         """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
         terms = self._shell_terms()

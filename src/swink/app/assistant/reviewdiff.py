@@ -20,9 +20,8 @@ from swink.system.threads import in_thread
 from swink.tools import ToolError
 from swink.tools.coding import Workspace
 from swink.tools.coding.credentials import suspect
-from swink.tools.coding.environment import build_environment
-from swink.tools.coding.process import Launch, Limits, build_shell_argv, run
-from swink.tools.coding.sandbox import Sandbox
+from swink.tools.coding.process import Limits, build_shell_argv, run
+from swink.tools.coding.sandbox import Sandbox, SandboxUnavailable
 from swink.tools.coding.text import detect
 
 MOST = 200_000
@@ -54,9 +53,12 @@ class ReviewDiff(Struct, frozen=True):
 
 
 async def read_diff(
-    reference: str, directory: Path, sandbox: Sandbox | None = None, hidden: Sequence[Path] = ()
+    reference: str, directory: Path, sandbox: Sandbox, hidden: Sequence[Path] = ()
 ) -> ReviewDiff:
-    """The diff that a reference names; raises `MisuseError` if there is none, with the reason."""
+    """The diff that a reference names; raises `MisuseError` if there is none, with the reason.
+
+    git runs in the sandbox: its configuration may name filters for the files of the working tree.
+    """
     git = _Git(directory, sandbox)
     await git.check_place()
     head = await git.name("HEAD^{commit}") or await git.empty_tree()
@@ -75,6 +77,19 @@ async def read_diff(
     texts = dict(zip(shown, sections, strict=False))
     texts |= await in_thread(_new_sections, workspace, new[:_MOST_NEW])
     return _fit(what, [*changed, *new], texts)
+
+
+def find_git_places(project: Path) -> list[Path]:
+    """Where a repository is that is not in the project itself: of a worktree, or a submodule. Blocking."""
+    try:
+        if not (project / ".git").is_file():
+            return []
+        place = project / (project / ".git").read_text().removeprefix("gitdir:").strip()
+        common = place / "commondir"
+        shared = [place / common.read_text().strip()] if common.is_file() else []
+    except (OSError, ValueError):
+        return []
+    return [Path(os.path.realpath(found)) for found in (place, *shared)]
 
 
 async def _choose(git: "_Git", reference: str, head: str) -> tuple[str, list[str], bool]:
@@ -98,9 +113,9 @@ async def _choose(git: "_Git", reference: str, head: str) -> tuple[str, list[str
 
 
 class _Git:
-    """Runs git in a directory, in the sandbox if there is one."""
+    """Runs git in a directory, in the sandbox."""
 
-    def __init__(self, directory: Path, sandbox: Sandbox | None) -> None:
+    def __init__(self, directory: Path, sandbox: Sandbox) -> None:
         self._directory = directory
         self._sandbox = sandbox
         program = find_program("git")
@@ -144,10 +159,11 @@ class _Git:
 
     async def _run(self, *words: str, errors: str = "2>/dev/null") -> tuple[int, str]:
         argv = build_shell_argv(f"exec {shlex.join([self._program, *_QUIET, *words])} {errors}")
-        if self._sandbox is not None:
+        try:
             launch = await self._sandbox.launch(argv, self._directory, limits=_LIMITS)
-        else:
-            launch = Launch(tuple(argv), str(self._directory), build_environment({}), _LIMITS)
+        except SandboxUnavailable as error:
+            how = "git is sandboxed for a review; where no sandbox works it runs only if you trust the folder"
+            raise MisuseError(f"{how}: {error}") from error
         mine = {name: value for name, value in launch.env.items() if not name.startswith("GIT_")}
         launch = replace(launch, env={**mine, "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"})
         kept = bytearray()

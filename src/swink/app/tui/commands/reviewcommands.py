@@ -17,6 +17,7 @@ from swink.events.transcript import ToolBlock
 from swink.events.transcript.blockkinds import counted
 from swink.messages import AssistantMessage, Text
 from swink.tools import FINAL_OUTPUT
+from swink.tools.coding.sandbox import Sandbox
 
 _SHOWN = 4_000  # characters of what a reviewer looks at that are shown, the last ones
 
@@ -49,8 +50,9 @@ async def _review(context: CommandContext, reference: str) -> None:
     driver, started = context.driver, context.driver.clock()
     environment = context.environment
     hidden = () if environment is None else environment.hidden()
+    box = Sandbox(_directory(context)) if environment is None else environment.review_sandbox()
     policies = () if environment is None else environment.shared_policies
-    diff = await read_diff(reference, _directory(context), driver.commands.sandbox(), hidden)
+    diff = await read_diff(reference, _directory(context), box, hidden)
     about = {"task": f"{diff.what}, {counted(len(diff.files), 'file')}"}
     block = ToolBlock(f"review {started}", "", "review", about, state="running", started=started)
 
