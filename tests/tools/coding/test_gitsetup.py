@@ -11,8 +11,9 @@ from calling import call, named
 
 from swink.tools.coding import Background, coding_tools
 from swink.tools.coding.gitcommands import describe_setups
-from swink.tools.coding.gitconfiguration import ConfigLine, Configuration, SetupRefused, check_url, is_ssh
-from swink.tools.coding.gitsetup import GitFailed, parse_setup
+from swink.tools.coding.gitconfiguration import ConfigLine, Configuration, check_url, is_ssh
+from swink.tools.coding.gitfolder import GitFolder, SetupRefused
+from swink.tools.coding.gitsetup import GitFailed, carry_out, parse_setup
 from swink.tools.coding.gittransfer import parse_transfer
 
 IDENTITY = "git -c user.name=Ada -c user.email=ada@example.org"
@@ -28,6 +29,26 @@ def work(tmp_path: Path) -> Path:
 def repository(work: Path) -> Path:
     subprocess.run(["git", "init", "-q", "-b", "main", str(work)], check=True)
     return work
+
+
+def with_commit(work: Path, url: str) -> Path:
+    """A repository with a commit, and the remote `o`."""
+    git = ["git", "-C", str(repository(work)), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], check=True)
+    subprocess.run([*git, "remote", "add", "o", url], check=True)
+    return work
+
+
+def bare_repository(place: Path, hook: str) -> None:
+    """A repository to push to, and what it does then."""
+    subprocess.run(["git", "init", "-q", "--bare", str(place)], check=True)
+    (place / "hooks").mkdir(exist_ok=True)
+    (place / "hooks" / "post-receive").write_text(f"#!/bin/sh\n{hook}\n")
+    (place / "hooks" / "post-receive").chmod(0o755)
+
+
+def git_of(work: Path) -> GitFolder:
+    return GitFolder(str(work), str(work / ".git"))
 
 
 def lines_of(work: Path, command: str) -> list[str] | None:
@@ -104,7 +125,7 @@ def test_what_makes_git_run_a_program_is_refused_with_the_reason(work: Path, com
 
 def test_what_git_itself_would_refuse_fails_as_git_says_it(work: Path):
     repository(work)
-    Configuration(str(work / ".git")).write([ConfigLine("remote", "origin", "url", "https://a.example/b")])
+    Configuration(git_of(work)).write([ConfigLine("remote", "origin", "url", "https://a.example/b")])
     with pytest.raises(GitFailed, match="remote origin already exists") as failed:
         lines_of(work, "git remote add origin https://a.example/c")
     assert failed.value.code == 3
@@ -118,7 +139,7 @@ def test_written_lines_are_what_git_reads_and_all_others_stay(work: Path):
     repository(work)
     config = work / ".git" / "config"
     config.write_text(config.read_text() + "# a comment\n[user]\n\tname = Old\n[color]\n\tui = auto")
-    Configuration(str(work / ".git")).write([
+    Configuration(git_of(work)).write([
         ConfigLine("user", None, "name", "Ada Lovelace; countess"),
         ConfigLine("user", None, "email", "ada@example.org"),
         ConfigLine("remote", "origin", "url", "https://a.example/b#c"),
@@ -135,7 +156,7 @@ def test_a_lock_of_another_git_is_respected(work: Path):
     repository(work)
     (work / ".git" / "config.lock").touch()
     with pytest.raises(SetupRefused, match="another git process holds"):
-        Configuration(str(work / ".git")).write([ConfigLine("user", None, "name", "Ada")])
+        Configuration(git_of(work)).write([ConfigLine("user", None, "name", "Ada")])
     assert "Ada" not in (work / ".git" / "config").read_text()
 
 
@@ -169,6 +190,55 @@ def test_a_configuration_behind_a_link_is_not_written(work: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    "command", ["git -C sub remote set-url o https://b.example/c", "git -C sub/new init"]
+)
+def test_nothing_is_written_where_a_link_leads_that_is_swapped_in_meanwhile(
+    work: Path, tmp_path: Path, command: str
+):
+    for place in (work / "sub", tmp_path / "victim"):
+        with_commit(place, "https://a.example")
+        (place / "new").mkdir()
+    before = (tmp_path / "victim" / ".git" / "config").read_text()
+    setup = parse_setup(command.split(), str(work), str(work))
+    assert setup is not None
+    (work / "sub").rename(work / "aside")
+    (work / "sub").symlink_to(tmp_path / "victim")
+    with pytest.raises(SetupRefused, match="sub is a link"):
+        carry_out(setup)
+    assert (tmp_path / "victim" / ".git" / "config").read_text() == before
+    assert not list((tmp_path / "victim" / "new").iterdir())
+
+
+async def test_a_hook_that_swaps_the_repository_during_a_push_has_nothing_written_elsewhere(
+    need, work: Path, tmp_path: Path
+):
+    need("bubblewrap")
+    victim = repository(tmp_path / "victim")
+    before = (victim / ".git" / "config").read_text()
+    sub = with_commit(work / "sub", "../there")
+    bare_repository(work / "there", f"mv {sub} {work}/aside && ln -s {victim} {sub}")
+    result = await call(shell(work), command="cd sub && git push -u o main")
+    assert sub.is_symlink(), result.text
+    assert "sub is a link" in result.text
+    assert (victim / ".git" / "config").read_text() == before
+
+
+async def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(work: Path):
+    repository(work)
+    Configuration(git_of(work)).write([ConfigLine("remote", "o", "url", "https://a.example/b")])
+    (work / ".git" / "HEAD").unlink()
+    os.mkfifo(work / ".git" / "HEAD")
+    for command in ("git push -u o HEAD", "git branch -u o/main"):
+        with pytest.raises(SetupRefused, match="HEAD is not a plain file"):
+            lines_of(work, command)
+    (work / ".git" / "HEAD").unlink()
+    with (work / ".git" / "HEAD").open("w") as file:
+        file.truncate(2 << 20)
+    with pytest.raises(SetupRefused, match="HEAD is not a plain file of at most"):
+        lines_of(work, "git push -u o HEAD")
+
+
+@pytest.mark.parametrize(
     ("url", "ssh"),
     [
         ("https://a.example/b", False),
@@ -186,7 +256,7 @@ def test_urls_that_are_written(url: str, ssh: bool):
 def test_a_push_that_tracks_is_a_push_and_two_lines(work: Path):
     repository(work)
     subprocess.run(f"{IDENTITY} commit -q --allow-empty -m a", shell=True, check=True, cwd=work)
-    Configuration(str(work / ".git")).write([ConfigLine("remote", "origin", "url", "git@a.example:b")])
+    Configuration(git_of(work)).write([ConfigLine("remote", "origin", "url", "git@a.example:b")])
     for command, pushed in [
         ("git push -u origin main", ("push", "origin", "main")),
         ("git push --set-upstream origin HEAD", ("push", "origin", "HEAD")),

@@ -22,7 +22,8 @@ from swink.system.threads import in_thread
 from swink.tools import ToolContext
 from swink.tools.coding.baseline import find_running
 from swink.tools.coding.command import Completed, run_launch
-from swink.tools.coding.gitconfiguration import SetupRefused, is_http, is_ssh
+from swink.tools.coding.gitconfiguration import is_http, is_ssh
+from swink.tools.coding.gitfolder import SetupRefused
 from swink.tools.coding.gitsetup import GitFailed, GitSetup, carry_out, parse_setup
 from swink.tools.coding.gittransfer import CleanRoom, GitTransfer, parse_transfer
 from swink.tools.coding.outside import AskOutside, RefusedRun, mark_outside
@@ -108,7 +109,7 @@ class GitCommands:
         if self._ask is None:
             return "nobody can be asked"
         run = RefusedRun(
-            ctx.call_id, line, os.path.dirname(transfer.git), why, transfer.describe(), is_http(transfer.url)
+            ctx.call_id, line, transfer.git.directory, why, transfer.describe(), is_http(transfer.url)
         )
         if (no := await self._ask(run)) is not None:
             return no

@@ -7,13 +7,12 @@ plain (continued, escaped, quoted) is left alone.
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from swink.tools import ToolError
-from swink.tools.coding.repository import ConfigSetting, read_configuration
+from swink.tools.coding.gitfolder import GitFolder, SetupRefused
+from swink.tools.coding.repository import ConfigSetting, parse_configuration
 from swink.tools.coding.supervisor.gitconfig import is_harmless
 
 _HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
@@ -27,10 +26,7 @@ _KEPT = frozenset({
     "submodule.path",
 })  # fmt: skip
 """Harmless where they are, and nothing that a command changes through us."""
-
-
-class SetupRefused(ToolError):
-    """What a git command would write is not written; the text says why."""
+_MOST_PACKED = 16 << 20
 
 
 class ConfigLine(Struct, frozen=True):
@@ -96,7 +92,7 @@ def is_http(url: str) -> bool:
     return url.lower().startswith(("http://", "https://"))
 
 
-def find_repository(directory: str, root: str, made: Collection[str] = ()) -> str | None:
+def find_repository(directory: str, root: str, made: Collection[GitFolder] = ()) -> GitFolder | None:
     """The `.git` of a directory in a workspace; raises `SetupRefused` if it is no plain directory.
 
     `made` are those that will be there by then.
@@ -104,8 +100,8 @@ def find_repository(directory: str, root: str, made: Collection[str] = ()) -> st
     here = directory
     while True:
         git = os.path.join(here, ".git")
-        if git in made:
-            return git
+        if (folder := GitFolder(root, git)) in made:
+            return folder
         if os.path.lexists(git) and not (
             os.path.isdir(git) and not os.path.islink(git) and not os.listdir(git)
         ):
@@ -119,22 +115,23 @@ def find_repository(directory: str, root: str, made: Collection[str] = ()) -> st
     common = os.path.join(git, "commondir")
     if os.path.lexists(common):
         raise SetupRefused(f"{git} is part of another repository, so it is not changed")
-    return git
+    return folder
 
 
 class Configuration:
     """The settings of a repository's `config`, and of lines that will be written before."""
 
-    def __init__(self, git: str, ahead: Iterable[ConfigLine] = ()) -> None:
+    def __init__(self, git: GitFolder, ahead: Iterable[ConfigLine] = ()) -> None:
         self.git = git
-        path = os.path.join(git, "config")
-        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-            raise SetupRefused(f"{path} is not a plain file")
-        try:
-            self.settings = read_configuration(path)
-        except (OSError, ValueError) as error:
-            raise SetupRefused(f"{path} is not plain enough to be read: {str(error)[:100]!r}") from error
+        self.settings = self._parse(git.read("config") or b"")
         self.settings += [ConfigSetting(one.section, one.name, one.key.lower(), one.value) for one in ahead]
+
+    def _parse(self, data: bytes) -> list[ConfigSetting]:
+        try:
+            return parse_configuration(data)
+        except ValueError as error:
+            what = f"{self.git.path}/config is not plain enough to be read"
+            raise SetupRefused(f"{what}: {str(error)[:100]!r}") from error
 
     def values(self, section: str, name: str | None, key: str) -> list[str]:
         """What a setting has, in order; raises `SetupRefused` for one in quotes."""
@@ -164,16 +161,16 @@ class Configuration:
 
     def write(self, lines: Sequence[ConfigLine]) -> None:
         """Write settings, each in place of the one value that it has, or added. Blocking."""
-        path = os.path.join(self.git, "config")
-        try:
-            with open(path, encoding="utf-8", newline="") as file:
-                text = file.read().split("\n")
-        except FileNotFoundError:
-            text = [""]
-        for line in lines:
-            self.value(line.section, line.name, line.key.lower())
-            text = _put(text, line)
-        _replace(self.git, "\n".join(text).encode())
+
+        def change(data: bytes) -> bytes:
+            self.settings = self._parse(data)
+            text = data.decode().split("\n")
+            for line in lines:
+                self.value(line.section, line.name, line.key.lower())
+                text = _put(text, line)
+            return "\n".join(text).encode()
+
+        self.git.rewrite("config", change)
 
 
 def _put(text: list[str], line: ConfigLine) -> list[str]:
@@ -199,53 +196,21 @@ def _quote(value: str) -> str:
     return f'"{value}"' if set(value) & set("#;") or value != value.strip() or not value else value
 
 
-def _replace(git: str, data: bytes) -> None:
-    """Write `config` whole, by way of the lock that git takes; nothing on the way may be a link."""
-    folder = os.open(git, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        try:
-            lock = os.open("config.lock", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
-        except FileExistsError:
-            raise SetupRefused(f"another git process holds {git}/config.lock; try again") from None
-        try:
-            with os.fdopen(lock, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename("config.lock", "config", src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink("config.lock", dir_fd=folder)
-            raise
-    finally:
-        os.close(folder)
-
-
-def read_ref(git: str, name: str) -> str | None:
+def read_ref(git: GitFolder, name: str) -> str | None:
     """The commit, or the branch as `ref: …`, that a reference stands for; None if there is none."""
-    try:
-        with open(os.path.join(git, name), encoding="ascii") as file:
-            return file.read(1_000).strip()
-    except (OSError, UnicodeDecodeError):
-        pass
-    with (
-        suppress(OSError, UnicodeDecodeError),
-        open(os.path.join(git, "packed-refs"), encoding="utf-8") as file,
-    ):
-        for line in file:
-            sha, _, found = line.strip().partition(" ")
-            if found == name:
-                return sha
-    return None
+    if (data := git.read(name)) is not None:
+        return data[:1_000].decode("ascii", "replace").strip()
+    return next((sha for sha, found in _read_packed(git) if found == name), None)
 
 
-def list_refs(git: str, under: str) -> Iterable[str]:
+def list_refs(git: GitFolder, under: str) -> list[str]:
     """The references below a place such as refs/tags/."""
-    top = os.path.join(git, under)
-    for folder, _, names in os.walk(top):
-        yield from (os.path.relpath(os.path.join(folder, name), git) for name in names)
-    with (
-        suppress(OSError, UnicodeDecodeError),
-        open(os.path.join(git, "packed-refs"), encoding="utf-8") as file,
-    ):
-        yield from (name for line in file if (name := line.strip().partition(" ")[2]).startswith(under))
+    packed = (name for _, name in _read_packed(git) if name.startswith(under))
+    return sorted({*git.list_files(under.rstrip("/")), *packed})
+
+
+def _read_packed(git: GitFolder) -> Iterator[tuple[str, str]]:
+    """The commits and names of the references that are kept in one file."""
+    for line in (git.read("packed-refs", _MOST_PACKED) or b"").decode("utf-8", "replace").splitlines():
+        sha, _, name = line.strip().partition(" ")
+        yield sha, name

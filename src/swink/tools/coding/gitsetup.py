@@ -12,8 +12,6 @@ refused with the reason.
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -21,11 +19,11 @@ from msgspec import Struct
 from swink.tools.coding.gitconfiguration import (
     ConfigLine,
     Configuration,
-    SetupRefused,
     check_line,
     find_repository,
     read_ref,
 )
+from swink.tools.coding.gitfolder import GitFolder, SetupRefused
 from swink.tools.coding.options import Arguments, OptionTable, declare_options, read_arguments
 from swink.tools.coding.secrets import find_home
 from swink.tools.coding.supervisor import gitconfig
@@ -34,6 +32,7 @@ _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$))[\w][\w./+-]*(?<![./])")
 _CONFIG = (
     "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
 )
+_FOLDERS = ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info")
 _OPTIONS: dict[str, OptionTable] = {
     "init": declare_options("-q -b=text --quiet --initial-branch=text"),
     "remote add": declare_options(""),
@@ -47,7 +46,7 @@ _OPTIONS: dict[str, OptionTable] = {
 class GitSetup(Struct, frozen=True):
     """What a command writes outside the sandbox, and what it says then."""
 
-    git: str
+    git: GitFolder
     lines: tuple[ConfigLine, ...] = ()
     branch: str | None = None
     """The first branch of a repository that is made; None if it exists."""
@@ -57,8 +56,8 @@ class GitSetup(Struct, frozen=True):
 
     def describe(self, root: str) -> str:
         """What it writes, for the person who is asked."""
-        config = os.path.relpath(os.path.join(self.git, "config"), root)
-        made = "" if self.branch is None else f"makes a git repository in {os.path.dirname(self.git)}"
+        config = os.path.relpath(os.path.join(self.git.path, "config"), root)
+        made = "" if self.branch is None else f"makes a git repository in {self.git.directory}"
         lines = f"writes to {config}: {'; '.join(map(str, self.lines))}" if self.lines else ""
         after = " if the push succeeds" if self.push and lines else ""
         return " and ".join(filter(None, (made, lines))) + after
@@ -122,13 +121,17 @@ def split_git(words: Sequence[str], directory: str, root: str) -> tuple[str, str
 
 def carry_out(setup: GitSetup) -> None:
     """Write what a command writes. Blocking."""
-    if setup.branch is not None:
-        _make_repository(setup.git, setup.branch)
-    if setup.lines:
-        Configuration(setup.git).write(setup.lines)
+    try:
+        if setup.branch is not None:
+            head = f"ref: refs/heads/{setup.branch}\n"
+            setup.git.make(_FOLDERS, {"HEAD": head, "config": _CONFIG, "description": "Unnamed repository\n"})
+        if setup.lines:
+            Configuration(setup.git).write(setup.lines)
+    except OSError as error:
+        raise SetupRefused(f"{setup.git.path} could not be written: {error.strerror or error}") from error
 
 
-def current_branch(git: str) -> str:
+def current_branch(git: GitFolder) -> str:
     """The branch that is checked out; raises `GitFailed` if none is."""
     head = read_ref(git, "HEAD") or ""
     if not head.startswith("ref: refs/heads/"):
@@ -153,7 +156,7 @@ def _init(arguments: Arguments, directory: str, root: str) -> GitSetup | None:
     how = "Reinitialized existing" if exists else "Initialized empty"
     quiet = {"-q", "--quiet"} & arguments.options.keys()
     said = "" if quiet else f"{how} Git repository in {git}/\n"
-    return GitSetup(git, branch=None if exists else branch, said=said)
+    return GitSetup(GitFolder(root, git), branch=None if exists else branch, said=said)
 
 
 def _usual_branch() -> str:
@@ -167,24 +170,6 @@ def _usual_branch() -> str:
         if "init.defaultbranch" in found:
             return found["init.defaultbranch"]
     return "master"
-
-
-def _make_repository(git: str, branch: str) -> None:
-    """An empty repository without hooks, whole or not at all."""
-    files = {"HEAD": f"ref: refs/heads/{branch}\n", "config": _CONFIG, "description": "Unnamed repository\n"}
-    os.makedirs(os.path.dirname(git), exist_ok=True)
-    new = tempfile.mkdtemp(prefix=".git-", dir=os.path.dirname(git))
-    try:
-        os.chmod(new, 0o755)
-        for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
-            os.makedirs(os.path.join(new, name))
-        for name, text in files.items():
-            with open(os.path.join(new, name), "x", encoding="utf-8") as file:
-                file.write(text)
-        os.rename(new, git)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
 
 
 def _remote_add(arguments: Arguments, configuration: Configuration) -> GitSetup | None:

@@ -22,7 +22,6 @@ from swink.system.programs import environment, find_program
 from swink.tools.coding.environment import QUIET, clean_environment
 from swink.tools.coding.gitconfiguration import (
     Configuration,
-    SetupRefused,
     check_url,
     find_repository,
     is_http,
@@ -30,6 +29,7 @@ from swink.tools.coding.gitconfiguration import (
     list_refs,
     read_ref,
 )
+from swink.tools.coding.gitfolder import GitFolder, SetupRefused
 from swink.tools.coding.gitsetup import current_branch, split_git
 from swink.tools.coding.options import Arguments, declare_options, read_arguments
 from swink.tools.coding.outside import OWN_LIMITS, build_own_environment
@@ -59,7 +59,7 @@ _REF = re.compile(r"refs/(?!.*(?:\.\.|//|@\{|\.lock$))[\w./+-]+(?<![./])")
 class GitTransfer(Struct, frozen=True):
     """One transfer: between which repository and which URL, and what is pushed where."""
 
-    git: str
+    git: GitFolder
     kind: Kind
     url: str
     remote: str | None
@@ -126,14 +126,14 @@ def _find_url(configuration: Configuration, remote: str, kind: Kind) -> str | No
     return url
 
 
-def _specs(git: str, arguments: Arguments) -> list[tuple[str, str, str]]:
+def _specs(git: GitFolder, arguments: Arguments) -> list[tuple[str, str, str]]:
     """What a push sends where, resolved by us."""
     force = "+" if arguments.has("-f", "--force") else ""
     given = list(arguments.operands[1:])
     if arguments.has("-d", "--delete"):
         given = [f":{name}" for name in given]
     if arguments.has("--tags"):
-        given += sorted(set(list_refs(git, "refs/tags/")))
+        given += list_refs(git, "refs/tags/")
     elif not given:
         given = ["HEAD"]
     found: list[tuple[str, str, str]] = []
@@ -149,7 +149,7 @@ def _specs(git: str, arguments: Arguments) -> list[tuple[str, str, str]]:
     return found
 
 
-def _resolve(git: str, name: str) -> tuple[str, str]:
+def _resolve(git: GitFolder, name: str) -> tuple[str, str]:
     """The commit that a name means, and its full name, without asking git."""
     if name == "HEAD":
         name = f"refs/heads/{current_branch(git)}"
@@ -167,7 +167,7 @@ class CleanRoom:
         self.path = ""
 
     def __enter__(self) -> "CleanRoom":
-        objects = os.path.join(self._transfer.git, "objects")
+        objects = os.path.join(self._transfer.git.path, "objects")
         for name in ("info/alternates", "info/http-alternates"):
             if os.path.lexists(os.path.join(objects, name)):
                 raise SetupRefused("the repository borrows objects from elsewhere, so it is not used outside")
@@ -196,10 +196,8 @@ class CleanRoom:
             "config": f"[core]\n\trepositoryformatversion = {version}\n\tbare = true{extension}\n",
             "objects/info/alternates": f"{objects}\n",
         }
-        shallow = os.path.join(self._transfer.git, "shallow")
-        if os.path.isfile(shallow) and not os.path.islink(shallow):
-            with open(shallow, encoding="ascii") as file:
-                lines = file.read().split()
+        if (shallow := self._transfer.git.read("shallow")) is not None:
+            lines = shallow.decode("ascii", "replace").split()
             files["shallow"] = "".join(f"{line}\n" for line in lines if _SHA.fullmatch(line))
         if self._transfer.kind == "fetch":
             files["packed-refs"] = "".join(self._list_known())
@@ -209,7 +207,7 @@ class CleanRoom:
 
     def _list_known(self) -> Iterator[str]:
         """What is here already, so that it is not fetched again."""
-        names = sorted(set(list_refs(self._transfer.git, "refs/remotes/")))
+        names = list_refs(self._transfer.git, "refs/remotes/")
         found = (read_ref(self._transfer.git, name) or "" for name in names)
         known = dict.fromkeys(sha for sha in found if _SHA.fullmatch(sha))
         yield from (f"{sha} refs/known/{at:09}\n" for at, sha in enumerate(known))

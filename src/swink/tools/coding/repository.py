@@ -156,11 +156,14 @@ def _is_plain(git: str) -> bool:
 
 def read_configuration(path: str) -> list[ConfigSetting]:
     """The settings of a configuration file, if it exists; ValueError for any line that is not simple."""
-    if not os.path.lexists(path):
-        return []
+    return parse_configuration(read_whole(path, MAX_CONFIGURATION)) if os.path.lexists(path) else []
+
+
+def parse_configuration(data: bytes) -> list[ConfigSetting]:
+    """The settings that a configuration file holds; ValueError for any line that is not simple."""
     found: list[ConfigSetting] = []
     section, name = "", None
-    for line in read_whole(path, MAX_CONFIGURATION).decode().split("\n"):
+    for line in data.decode().split("\n"):
         line = line.removesuffix("\r")
         if header := _HEADER.fullmatch(line):
             section, name = header[1].lower(), header[2]
