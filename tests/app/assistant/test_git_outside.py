@@ -247,6 +247,18 @@ async def test_a_wide_rule_does_not_answer_for_what_is_written_outside(work: Pat
     ]
 
 
+async def test_no_link_hides_from_the_person_what_is_written(work: Path):
+    scene = Scene(work, word="sandboxed", reply=Refuse("no"))
+    *_, told = await scene.shell(
+        "mkdir real && ln -s /usr link",
+        "ln -sfn real link && git -C link init && git -C link config user.name Eve",
+    )
+    (question,) = scene.asked
+    assert "swink itself writes what 'git -C link init' sets" in question.notice
+    assert "the user said no: no" in told
+    assert not (work / "real" / ".git").exists()
+
+
 async def test_an_abort_ends_a_push_outside(
     work: Path, ssh: SshGit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -365,6 +365,27 @@ def test_what_is_written_is_described_for_the_question(work: Path):
         assert describe_setups(command, where, where) == ""
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git -C link remote set-url o https://b.example/c",
+        "git -C link config user.name Ada",
+        "git -C link branch -u o/main",
+        "git -C link push -u o main",
+        "git push -u o later",
+        "git push -u later main",
+        "git remote add o https://b.example/c",
+        "git init",
+    ],
+)
+def test_what_other_commands_may_make_it_write_is_described_too(work: Path, command: str):
+    """A command of the line, or another one, may change what is there before it runs."""
+    (with_commit(work, "https://a.example/b") / "link").symlink_to("/usr")
+    shown = describe_setups(f"ln -sfn . link && {command}", str(work), str(work))
+    assert shown == f"writes what {command!r} sets"
+    assert describe_setups(command, str(work), str(work)) == shown
+
+
 def test_a_row_of_commands_is_described_as_it_will_be(work: Path):
     """Each command as if those before it had succeeded."""
     command = (

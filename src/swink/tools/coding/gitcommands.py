@@ -24,7 +24,14 @@ from swink.tools.coding.baseline import find_running
 from swink.tools.coding.command import Completed, run_launch
 from swink.tools.coding.gitconfiguration import is_http, is_ssh
 from swink.tools.coding.gitfolder import SetupRefused
-from swink.tools.coding.gitsetup import GitFailed, GitSetup, carry_out, parse_setup
+from swink.tools.coding.gitsetup import (
+    GitFailed,
+    GitSetup,
+    carry_out,
+    may_write,
+    parse_setup,
+    skip_directories,
+)
 from swink.tools.coding.gittransfer import CleanRoom, GitTransfer, parse_transfer
 from swink.tools.coding.outside import AskOutside, RefusedRun, mark_outside
 from swink.tools.coding.process import ExitStatus
@@ -61,18 +68,16 @@ def describe_setups(command: str, directory: str, root: str) -> str:
         here = _follow(step, here)
         try:
             setup = parse_setup(step.words, here, root, ahead)
-        except SetupRefused:
-            continue
-        except (GitFailed, OSError):
-            # Commands before it may change that: at least the command itself is shown.
-            found += (
-                [f"writes what {step.line!r} sets"] if _is_ours(step) and len(found) < _MOST_SHOWN else []
-            )
-            continue
+        except (SetupRefused, GitFailed, OSError):
+            setup = None
         if setup is not None:
             ahead.append(setup)
-            found.append(setup.describe(root))
-    return "; ".join(filter(None, found))
+        if setup is not None and (written := setup.describe(root)):
+            found.append(written)
+        elif may_write(step.words) and len(found) < _MOST_SHOWN:
+            # Other commands may change what is there before it runs: at least the command itself is shown.
+            found.append(f"writes what {step.line!r} sets")
+    return "; ".join(found)
 
 
 class GitCommands:
@@ -269,13 +274,7 @@ def _is_simple(command: SimpleCommand) -> bool:
 
 
 def _is_ours(step: _Step) -> bool:
-    match step.words:
-        case ("git", *rest):
-            while len(rest) > 2 and rest[0] == "-C":
-                rest = rest[2:]
-        case _:
-            return False
-    match rest:
+    match skip_directories(step.words):
         case ["init" | "push" | "fetch" | "ls-remote" | "config", *_] | ["remote", "add" | "set-url", *_]:
             return True
         case ["branch", *others]:

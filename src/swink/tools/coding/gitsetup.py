@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.tools.coding.gitconfiguration import (
     ConfigLine,
@@ -81,18 +82,13 @@ def parse_setup(
     found = split_git(words, directory, root)
     if found is None:
         return None
-    directory, name, rest = found
-    if name == "remote" and rest:
-        name, rest = f"remote {rest[0]}", rest[1:]
-    arguments = read_arguments(_OPTIONS[name], rest) if name in _OPTIONS else None
-    if arguments is None:
+    directory = found[0]
+    form = _read_form(found[1], found[2])
+    if form is None:
         return None
+    name, arguments = form
     if name == "init":
         return _init(arguments, directory, root)
-    if name == "push" and not {"-u", "--set-upstream"} & arguments.options.keys():
-        return None
-    if (name == "branch" and not arguments.options) or (name == "config" and len(arguments.operands) != 2):
-        return None
     made = {setup.git: setup.branch for setup in ahead if setup.branch is not None}
     git = find_repository(directory, root, made)
     if git is None:
@@ -100,21 +96,68 @@ def parse_setup(
     configuration = Configuration(git, [line for setup in ahead if setup.git == git for line in setup.lines])
     parse = {"remote add": _remote_add, "remote set-url": _set_url, "config": _config, "branch": _branch}
     if name == "push":
-        return _push(arguments, rest, configuration, made.get(git), is_sure=not ahead)
+        return _push(arguments, found[2], configuration, made.get(git), is_sure=not ahead)
     return parse[name](arguments, configuration)
+
+
+def may_write(words: Sequence[str]) -> bool:
+    """Whether a command writes something in some workspace, whatever is in this one now."""
+    rest = skip_directories(words)
+    form = _read_form(rest[0], rest[1:]) if rest else None
+    if form is None:
+        return False
+    name, arguments = form
+    try:
+        match name, arguments.operands:
+            case "config", _:
+                check_line(_config_line(arguments))
+            case "remote add" | "remote set-url", (remote, url):
+                check_line(ConfigLine("remote", remote, "url", url))
+            case _:
+                pass
+    except (SetupRefused, GitFailed):
+        return False
+    return True
+
+
+def _read_form(name: str, words: Sequence[str]) -> tuple[str, Arguments] | None:
+    """The name and the arguments of a command that is one of those above."""
+    if name == "remote" and words:
+        name, words = f"remote {words[0]}", words[1:]
+    arguments = read_arguments(_OPTIONS[name], words) if name in _OPTIONS else None
+    if arguments is None:
+        return None
+    count, options = len(arguments.operands), arguments.options.keys()
+    match name:
+        case "init":
+            is_known = count < 2
+        case "branch":
+            is_known = count < 2 and sum(map(len, arguments.options.values())) == 1
+        case "push":
+            is_known = bool(options & {"-u", "--set-upstream"}) and not options & {"-d", "--delete", "--tags"}
+        case _:
+            is_known = count == 2
+    return (name, arguments) if is_known else None
+
+
+def skip_directories(words: Sequence[str]) -> list[str]:
+    """The words of a git command from its name on; empty if it is none."""
+    rest = list(words[1:]) if words and words[0] == "git" else []
+    while len(rest) > 2 and rest[0] == "-C":
+        rest = rest[2:]
+    return rest
 
 
 def split_git(words: Sequence[str], directory: str, root: str) -> tuple[str, str, list[str]] | None:
     """The directory, the name and the words of a git command; None with other options before the name."""
-    if not words or words[0] != "git":
+    rest = skip_directories(words)
+    if not rest:
         return None
-    rest = list(words[1:])
-    while len(rest) > 2 and rest[0] == "-C":
-        directory, rest = os.path.join(directory, rest[1]), rest[2:]
-    directory = os.path.realpath(directory)
+    given = words[1 : len(words) - len(rest)]
+    directory = os.path.realpath(os.path.join(directory, *given[1::2]))
     if not os.path.isdir(directory):
         raise GitFailed(f"fatal: cannot change to '{directory}': No such file or directory", 128)
-    if not rest or not (directory == root or directory.startswith(f"{root}/")):
+    if not (directory == root or directory.startswith(f"{root}/")):
         return None
     return directory, rest[0], rest[1:]
 
@@ -140,8 +183,6 @@ def current_branch(git: GitFolder) -> str:
 
 
 def _init(arguments: Arguments, directory: str, root: str) -> GitSetup | None:
-    if len(arguments.operands) > 1:
-        return None
     place = os.path.realpath(os.path.join(directory, *arguments.operands))
     if not (place == root or place.startswith(f"{root}/")) or "/.git/" in f"{place}/":
         return None
@@ -172,40 +213,40 @@ def _usual_branch() -> str:
     return "master"
 
 
-def _remote_add(arguments: Arguments, configuration: Configuration) -> GitSetup | None:
-    if len(arguments.operands) != 2:
-        return None
+def _remote_add(arguments: Arguments, configuration: Configuration) -> GitSetup:
     name, url = arguments.operands
     if not _BRANCH.fullmatch(name):
         raise GitFailed(f"fatal: '{name}' is not a valid remote name", 128)
     if name in configuration.remotes:
         raise GitFailed(f"error: remote {name} already exists.", 3)
     fetch = f"+refs/heads/*:refs/remotes/{name}/*"
-    return _lines(configuration, ("remote", name, "url", url), ("remote", name, "fetch", fetch))
+    return _lines(
+        configuration, ConfigLine("remote", name, "url", url), ConfigLine("remote", name, "fetch", fetch)
+    )
 
 
-def _set_url(arguments: Arguments, configuration: Configuration) -> GitSetup | None:
-    if len(arguments.operands) != 2:
-        return None
+def _set_url(arguments: Arguments, configuration: Configuration) -> GitSetup:
     name, url = arguments.operands
     if name not in configuration.remotes:
         raise GitFailed(f"error: No such remote '{name}'", 2)
-    return _lines(configuration, ("remote", name, "pushurl" if arguments.options else "url", url))
+    return _lines(configuration, ConfigLine("remote", name, "pushurl" if arguments.options else "url", url))
 
 
-def _config(arguments: Arguments, configuration: Configuration) -> GitSetup | None:
+def _config(arguments: Arguments, configuration: Configuration) -> GitSetup:
+    return _lines(configuration, _config_line(arguments))
+
+
+def _config_line(arguments: Arguments) -> ConfigLine:
     name, value = arguments.operands
     section, _, rest = name.partition(".")
     middle, _, key = rest.rpartition(".")
     if not section or not key:
         raise GitFailed(f"error: key does not contain a section: {name}", 1)
-    return _lines(configuration, (section.lower(), middle or None, key, value))
+    return ConfigLine(section.lower(), middle or None, key, value)
 
 
 def _branch(arguments: Arguments, configuration: Configuration) -> GitSetup | None:
     given = [*arguments.options.get("-u", ()), *arguments.options.get("--set-upstream-to", ())]
-    if len(given) != 1 or len(arguments.operands) > 1:
-        return None
     branch = arguments.operands[0] if arguments.operands else current_branch(configuration.git)
     for remote in sorted(configuration.remotes, key=len, reverse=True):
         merge = given[0].removeprefix("refs/remotes/").removeprefix(f"{remote}/")
@@ -227,8 +268,6 @@ def _push(
 ) -> GitSetup | None:
     """`first` is the branch of a repository that is not there yet; unless sure, others may be made before."""
     git, operands = configuration.git, list(arguments.operands)
-    if arguments.options.keys() & {"-d", "--delete", "--tags"}:
-        return None
     remote = operands[0] if operands else "origin"
     if remote not in configuration.remotes:
         return None  # a URL has no lines to write, and an unknown name fails as git says it
@@ -252,9 +291,9 @@ def _push(
 def _track(configuration: Configuration, branch: str, remote: str, merge: str, said: str = "") -> GitSetup:
     if not _BRANCH.fullmatch(branch) or not _BRANCH.fullmatch(merge):
         raise SetupRefused(f"{branch!r} is no name of a branch that is written here")
-    setup = _lines(configuration, ("branch", branch, "remote", remote), ("branch", branch, "merge", merge))
-    return GitSetup(setup.git, setup.lines, said=said)
+    kept = (ConfigLine("branch", branch, "remote", remote), ConfigLine("branch", branch, "merge", merge))
+    return replace(_lines(configuration, *kept), said=said)
 
 
-def _lines(configuration: Configuration, *lines: tuple[str, str | None, str, str]) -> GitSetup:
-    return GitSetup(configuration.git, tuple(check_line(ConfigLine(*line)) for line in lines))
+def _lines(configuration: Configuration, *lines: ConfigLine) -> GitSetup:
+    return GitSetup(configuration.git, tuple(map(check_line, lines)))
