@@ -59,6 +59,14 @@ class Person:
         next(iter(self.waiting.values())).set_result(answer)
 
 
+async def late(network: CommandNetwork, person: Person, host: str = "a.test") -> None:
+    """A client that leaves before the person has said yes."""
+    asking = asyncio.create_task(network.refuses(host, 80))
+    await person.say("")
+    assert await asking == ""
+    network.notice_leaving(host)
+
+
 @asynccontextmanager
 async def page() -> AsyncIterator[tuple[int, list[str]]]:
     reached: list[str] = []
@@ -178,25 +186,57 @@ async def test_a_settling_that_is_stopped_or_cancelled_leaves_no_question():
     "command", ["curl http://a.test && rm -r x", "cd x; curl http://a.test", "x=1 curl http://a.test"]
 )
 async def test_a_line_of_more_than_one_command_is_not_started_again(command: str):
-    network = CommandNetwork(Person(lambda wish: ""), command)
-    assert await network.refuses("a.test", 80) == ""
-    network.notice_leaving("a.test")
+    network = CommandNetwork(person := Person(), command)
+    await late(network, person)
     assert not await network.settle(FAILED)
     assert network.notes() == ["[a.test: allowed now, but the command did not wait for that; call it again]"]
 
 
 async def test_a_command_that_reached_something_or_was_refused_is_not_started_again():
     for refused in (False, True):
-        network = CommandNetwork(
-            Person(lambda wish: "no" if wish.name == "b.test" else ""), "curl http://a.test"
-        )
-        await network.refuses("a.test", 80)
-        network.notice_leaving("a.test")
+        person = Person(lambda wish: "no" if wish.name == "b.test" else None)
+        network = CommandNetwork(person, "curl http://a.test")
+        await late(network, person)
         if refused:
             await network.refuses("b.test", 80)
         else:
             network.notice_connection("c.test")
         assert not await network.settle(FAILED)
+
+
+async def test_a_command_is_started_again_once_and_only_if_somebody_was_asked():
+    network = CommandNetwork(person := Person(), "curl http://a.test")
+    await late(network, person)
+    assert await network.settle(FAILED)
+    network.begin_again()
+    await network.refuses("a.test", 80)
+    network.notice_leaving("a.test")
+    assert not await network.settle(FAILED)
+    await late(network, person, "b.test")
+    assert not await network.settle(FAILED)
+    unasked = CommandNetwork(Person(lambda wish: ""), "curl http://a.test")
+    await unasked.refuses("a.test", 80)
+    unasked.notice_leaving("a.test")
+    assert not await unasked.settle(FAILED)
+    assert unasked.notes() == []
+
+
+@linux
+async def test_a_command_that_leaves_an_allowed_host_and_fails_runs_once(tmp_path: Path, need):
+    need("bubblewrap")
+    box = Sandbox(tmp_path, "workspace+net", approve_domain=Person(lambda wish: ""))
+    bash = named(bash_tools(Workspace(tmp_path), box), "bash")
+    (tmp_path / "leave.py").write_text(
+        "import os, socket, urllib.parse\n"
+        "open('runs', 'a').write('x')\n"
+        "proxy = urllib.parse.urlsplit(os.environ['http_proxy'])\n"
+        "to = socket.create_connection((proxy.hostname, proxy.port))\n"
+        "to.sendall(b'CONNECT localhost:443 HTTP/1.1\\r\\n\\r\\n')\n"
+        "to.close()\n"
+        "raise SystemExit(1)\n"
+    )
+    await call(bash, command=f"{sys.executable} leave.py", timeout=60)
+    assert (tmp_path / "runs").read_text() == "x"
 
 
 # The client waits a second, as pip waits fifteen.

@@ -46,6 +46,9 @@ class CommandNetwork:
         self._connected: set[str] = set()
         self._given_up: set[str] = set()
         self._has_asked = False
+        self._questions: set[str] = set()
+        """Hosts about which the gate did not know its answer at once."""
+        self._is_second = False
 
     async def refuses(self, host: str, port: int) -> str:
         if is_metadata_name(host):
@@ -87,20 +90,22 @@ class CommandNetwork:
             await asyncio.wait(watched, return_when="FIRST_COMPLETED")
         await self.close()
         is_alone = not self._connected and not any(self._refusals().values())
-        return failed and bool(self._given_up) and is_alone and _is_simple(self._command)
+        is_late = bool(self._given_up & self._questions)
+        return failed and is_late and not self._is_second and is_alone and _is_simple(self._command)
 
     def notes(self) -> list[str]:
         """What a model is told of it, once it is settled."""
         found = [f"[{wish} was not reached: {why}]" for wish, why in self._refusals().items() if why]
-        late = sorted(name for name in self._given_up - self._connected if self._is_allowed(name))
+        given_up = (self._given_up & self._questions) - self._connected
+        late = sorted(name for name in given_up if self._is_allowed(name))
         if late:
             names = ", ".join(late)
             found.append(f"[{names}: allowed now, but the command did not wait for that; call it again]")
         return found
 
     def begin_again(self) -> None:
-        """The command is started once more; the answers stay."""
-        self._connected, self._given_up = set(), set()
+        """The command is started once more, and no third time; the answers stay."""
+        self._connected, self._given_up, self._questions, self._is_second = set(), set(), set(), True
 
     async def close(self) -> None:
         """Withdraw the questions that are open."""
@@ -128,7 +133,10 @@ class CommandNetwork:
         task = self._answers.get(wish)
         if task is None or task.cancelled():
             task = self._answers[wish] = asyncio.create_task(self._decide(wish), name=f"swink-{wish.host}")
-        self._has_asked = self._has_asked or not task.done()
+            await asyncio.sleep(0)
+        if not task.done():
+            self._has_asked = True
+            self._questions.add(wish.name)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
