@@ -25,6 +25,7 @@ from swink.app.cli.terminalquestions import TerminalPerson, format_question
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
 from swink.tools.coding import backends
+from swink.tools.coding.outside import runs_git
 
 
 @pytest.fixture
@@ -154,6 +155,67 @@ async def test_keys_stay_out_of_the_environment_and_handles_do_not(
     assert "EXAMPLE_API_KEY" not in told
     assert "SSH_AUTH_SOCK=/run/agent.sock" in told
     assert f"HOME={os.environ['HOME']}" in told
+
+
+async def test_programs_on_the_path_are_none_that_the_agent_can_write(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (work / "bin").mkdir()
+    (work / "bin" / "date").write_text("#!/bin/sh\necho planted\n")
+    (work / "bin" / "date").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{work}/bin{os.pathsep}{os.environ['PATH']}")
+    scene = Scene(work, reply=answer(Once()))
+    (told,) = await scene.shell(f"date; {read(work)}")
+    assert "from outside" in told
+    assert "planted" not in told
+    assert "without the directories of the workspace on the PATH" in told
+
+
+async def test_the_question_names_a_program_that_the_agent_can_write(work: Path):
+    (work / "run.sh").write_text(f"exec {read(work)}\n")
+    (work / "run.sh").chmod(0o755)
+    scene = Scene(work, reply=answer(Refuse()))
+    await scene.shell("./run.sh")
+    (question,) = scene.outside
+    assert f"it may run {work}/run.sh, which the agent can change, and read and change" in question.notice
+
+
+async def test_it_does_not_run_in_another_directory_than_was_shown(work: Path):
+    (work / "sub").mkdir()
+
+    def exchange(question: Question) -> Reply:
+        if question.is_once:
+            (work / "sub").rmdir()
+            (work / "sub").symlink_to(work.parent)
+        return Once()
+
+    scene = Scene(work, reply=exchange)
+    arguments = {"command": f"touch ran && {read(work)}; rm -f ran; false", "directory": "sub"}
+    (told,) = await scene.call(("bash", arguments))
+    assert scene.outside[0].request.arguments["directory"] == f"{work}/sub"
+    assert f"its directory is now {work.parent}, and the user was asked about {work}/sub" in told
+    assert "from outside" not in told
+
+
+@pytest.mark.parametrize(
+    ("line", "is_git"),
+    [
+        ("git push", True),
+        ("gi''t push", True),
+        ("g\\it push", True),
+        ("git-push origin", True),
+        ("/usr/lib/git-core/git-push", True),
+        ("env git push", True),
+        ("/usr/bin/gi? push", True),
+        ("x=1 gi''t push", True),
+        ("for x in 1; do git-fetch; done", True),
+        ("cat ../git-notes.md", False),
+        ("cat .git/config", False),
+        ("echo digit", False),
+    ],
+)
+def test_git_is_known_however_it_is_written(line: str, is_git: bool):
+    assert runs_git(line) == is_git
 
 
 async def test_what_was_decided_is_kept_with_the_reason(work: Path):

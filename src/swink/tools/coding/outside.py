@@ -3,6 +3,7 @@
     sandbox ──▶ fails, and the output shows that the sandbox refused something
             ──▶ the person is asked, and told what it may do outside
                  yes ──▶ it runs from its beginning with the person's environment, without keys in variables
+                         and without directories that a model can write on the PATH
                  no  ──▶ what the sandbox gave stands
 
 The model is told which of both happened.
@@ -11,14 +12,18 @@ The model is told which of both happened.
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.system import programs
 from swink.system.threads import in_thread
+from swink.system.writable import is_writable_by_model
 from swink.tools.coding.command import Completed
 from swink.tools.coding.process import Limits
 from swink.tools.coding.sandbox import Sandbox
+from swink.tools.coding.syntax import read_commands
 
 _DAY, _ANY = 24 * 3600, 1 << 50
 OWN_LIMITS = Limits(wall=_DAY, cpu=_DAY, memory=1 << 40, processes=100_000, file_size=_ANY, disk=_ANY)
@@ -38,7 +43,8 @@ _QUIET_GIT = (
 )
 
 
-_GIT = re.compile(r"(?<![\w.-])git(?![\w.-])")
+_GIT = re.compile(r"(?<![\w.-])git(?:-[a-z0-9-]+)?(?![\w.-])")
+_QUOTES = re.compile(r"""['"\\]""")
 GIT_ALONE = (
     "git runs outside only as git push, git fetch or git ls-remote by ssh or https, in a line of simple "
     "commands: anything else could run what the repository names"
@@ -79,11 +85,18 @@ class OutsideRuns:
         why = await self._find_refusal(completed)
         if not why:
             return completed, []
-        no = GIT_ALONE if runs_git(command) else await self._ask(RefusedRun(call_id, command, directory, why))
+        shown = await in_thread(os.path.realpath, directory)
+        may = f"{await in_thread(_name_programs, command, shown)}{MAY}"
+        asked = RefusedRun(call_id, command, shown, why, may)
+        no = GIT_ALONE if runs_git(command) else await self._ask(asked)
+        if no is None and (now := await in_thread(os.path.realpath, directory)) != shown:
+            no = f"its directory is now {now}, and the user was asked about {shown}"
         if no is not None:
             return completed, [f"[the sandbox made it fail ({why}); it was not run outside: {no}]"]
         second = await again(make_open_sandbox(self._sandbox), OWN_LIMITS)
         how = "this ran outside the sandbox, once, because the user allowed it"
+        if "PATH" in build_own_environment():
+            how += ", without the directories of the workspace on the PATH"
         return mark_outside(second), [f"[{how}; in the sandbox it failed: {why}]"]
 
     async def _find_refusal(self, completed: Completed) -> str:
@@ -95,8 +108,23 @@ class OutsideRuns:
 
 
 def runs_git(command: str) -> bool:
-    """Whether a line names git."""
-    return _GIT.search(command) is not None
+    """Whether a line names git, or a program of git's."""
+    commands = read_commands(command)
+    if commands is None:
+        return _GIT.search(command) is not None or _GIT.search(_QUOTES.sub("", command)) is not None
+    words = [word for one in commands for word in one.words]
+    return any(
+        _GIT.search(word.text) or (word.wild and fnmatchcase("git", os.path.basename(word.text)))
+        for word in words
+    )
+
+
+def _name_programs(command: str, directory: str) -> str:
+    """Which programs a line names that a model can write, for the question."""
+    names = [one.words[0].text for one in read_commands(command) or () if one.words]
+    paths = [os.path.realpath(os.path.join(directory, name)) for name in names if os.sep in name]
+    found = dict.fromkeys(path for path in paths if is_writable_by_model(path))
+    return f"run {', '.join(found)}, which the agent can change, and " if found else ""
 
 
 def make_open_sandbox(sandbox: Sandbox, environment: Mapping[str, str] | None = None) -> Sandbox:
@@ -105,8 +133,10 @@ def make_open_sandbox(sandbox: Sandbox, environment: Mapping[str, str] | None = 
 
 
 def build_own_environment() -> dict[str, str]:
-    """What a command outside gets besides the environment of a sandboxed one."""
+    """What a command outside gets besides the environment of a sandboxed one, or another value of."""
     handles = {name: os.environ[name] for name in _HANDLES if name in os.environ}
+    safe = {"PATH": os.defpath, **programs.environment()}
+    handles |= {name: safe.get(name, "") for name, value in os.environ.items() if safe.get(name) != value}
     settings = {f"GIT_CONFIG_KEY_{at}": name for at, (name, _) in enumerate(_QUIET_GIT)}
     settings |= {f"GIT_CONFIG_VALUE_{at}": value for at, (_, value) in enumerate(_QUIET_GIT)}
     return {**handles, **settings, "GIT_CONFIG_COUNT": str(len(_QUIET_GIT))}
