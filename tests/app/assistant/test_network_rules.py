@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swink.app.assistant.allowances import entries
 from swink.app.assistant.approvalmodes import APPROVAL_WORDS
 from swink.app.assistant.networkrules import NetworkRules
 from swink.app.assistant.packageindexes import find_indexes
@@ -27,6 +28,7 @@ from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.rules import parse_rule
 from swink.app.assistant.settings import SandboxSettings
 from swink.app.assistant.shellsettings import ShellSettings
+from swink.app.assistant.toolcalls import SessionTrust
 from swink.errors import MisuseError
 from swink.tools.coding.wishes import Wish
 
@@ -92,7 +94,9 @@ async def test_a_yes_for_the_session_covers_that_name_at_that_address(tmp_path: 
         asked = scene.want(other)
         await scene.say(Refuse())
         assert await asked == "the user said no"
-    (trust,) = scene.permissions.trusted
+    (trust,) = scene.permissions.trusted_hosts
+    assert not scene.permissions.trusted
+    assert f"always {trust}" in [entry.text for entry in entries(scene.permissions, 0.0)]
     assert str(trust) == "net: index.corp@10.0.0.5"
     scene.permissions.forget(trust)
     asked = scene.want(INSIDE)
@@ -123,6 +127,14 @@ async def test_the_package_index_is_one_answer_that_names_every_host(tmp_path: P
     other = scene.want(Wish("example.org", 443))
     assert (await scene.say(Refuse())).index == ()
     assert await other
+
+
+async def test_trust_of_a_tool_with_the_name_of_these_rules_is_no_trust_of_a_host(tmp_path: Path):
+    scene = Scene(tmp_path)
+    scene.permissions.trusted[SessionTrust("net", "pypi.org")] = None
+    wanted = scene.want(PYPI)
+    await scene.say(Refuse())
+    assert await wanted == "the user said no"
 
 
 async def test_several_commands_that_want_a_host_are_one_question(tmp_path: Path):

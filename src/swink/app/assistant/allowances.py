@@ -30,7 +30,7 @@ def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[All
     found.append(Allowance("mode", permissions.word, MEANINGS[permissions.word]))
     for text, about in [] if permissions.shell is None else permissions.shell.lines():
         found.append(Allowance("shell", text, about))
-    for trust in permissions.trusted:
+    for trust in (*permissions.trusted, *permissions.trusted_hosts):
         found.append(Allowance("trust", f"always {trust}", "in this session", trust))
     for saved in book.saved():
         used = f"used {saved.hits}×, {ago(now, saved.last)}" if saved.last is not None else "not used yet"

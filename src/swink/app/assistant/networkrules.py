@@ -108,7 +108,7 @@ class NetworkRules:
                 is_listed = allowed_by(domains, wish)
                 return "" if is_listed else f"it is not among the domains of network; {_how_to_allow(wish)}"
             case "ask":
-                trusted = [trust.command or "" for trust in self._permissions.trusted if trust.tool == NET]
+                trusted = [trust.command or "" for trust in self._permissions.trusted_hosts]
                 saved = [rule.pattern or "" for rule in rules if rule.verdict == "allow"]
                 return "" if allowed_by([*trusted, *saved], wish) else None
 
@@ -154,10 +154,10 @@ class NetworkRules:
                 del self._open[question.wish]
         match reply:
             case Always():
-                self._permissions.trusted[SessionTrust(NET, question.wish.pattern)] = None
+                self._permissions.trusted_hosts[SessionTrust(NET, question.wish.pattern)] = None
             case AlwaysIndex():
                 for rule in question.rules:
-                    self._permissions.trusted[SessionTrust(NET, rule.pattern)] = None
+                    self._permissions.trusted_hosts[SessionTrust(NET, rule.pattern)] = None
             case ByRule(rules, scope):
                 await self._save(rules or question.rules, scope)
             case Once() | Refuse() | Reconsider():

@@ -101,6 +101,8 @@ class Permissions:
         self.shell: ShellSettings | None = None
         self.tell = tell
         self.trusted: dict[SessionTrust, None] = {}
+        self.trusted_hosts: dict[SessionTrust, None] = {}
+        """Hosts, apart from calls: a tool may be named as their rules are."""
         self._word: ApprovalWord = word
         self._ask = ask or self.questions.ask
         self._ask_domain = ask_domain or self.domains.ask
@@ -149,6 +151,7 @@ class Permissions:
     def forget(self, trust: SessionTrust) -> None:
         """Ask again about what was always allowed in this session."""
         self.trusted.pop(trust, None)
+        self.trusted_hosts.pop(trust, None)
 
     def reconsider(self) -> None:
         """Answer the waiting questions that rules, trust or the mode have decided meanwhile."""
