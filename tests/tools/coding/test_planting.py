@@ -15,7 +15,7 @@ from tests.counts import MORE
 from swink.tools import coding_tools
 from swink.tools.coding.process import build_shell_argv, run
 from swink.tools.coding.sandbox import Sandbox
-from swink.tools.coding.supervisor.reservation import MARK
+from swink.tools.coding.supervisor.reservation import MARK, release, reserve
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 BACKENDS = ["bubblewrap", "landlock"]
@@ -223,6 +223,25 @@ async def test_hooks_that_the_users_own_configuration_names_are_reserved(
     )
     assert (root / "done").exists()
     assert not (root / ".githooks").exists()
+
+
+@backends
+async def test_an_empty_directory_of_the_users_stays_however_new_it_is(
+    tmp_path: Path, backend: Any, need: Any
+):
+    need(backend)
+    root = repository(tmp_path / "workspace")
+    hooks = root / ".git" / "hooks"
+    subprocess.run(["rm", "-rf", str(hooks)], check=True)
+    hooks.mkdir()
+    await shell(Sandbox(root, backends=(backend,)), "true")
+    assert hooks.is_dir()
+    hooks.rmdir()
+    hooks.mkdir()
+    reserve([(str(hooks), None)])
+    reserve([(str(hooks), None)])
+    release()
+    assert hooks.is_dir()
 
 
 NAMES = [

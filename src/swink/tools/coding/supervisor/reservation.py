@@ -93,13 +93,13 @@ def _make(path: str, content: "bytes | None") -> None:
 
 
 def _is_ours(fd: int, found: os.stat_result) -> bool:
-    """Whether this is a placeholder; an empty directory of this second is one, not marked yet: mark it."""
+    """Whether this is a placeholder, or may be one: an empty directory of this second, not marked yet.
+
+    Only its maker marks it, so that a directory which somebody else has just made stays.
+    """
     if found.st_mtime_ns == MARK:
         return True
-    if not stat.S_ISDIR(found.st_mode) or os.listdir(fd) or abs(time.time() - found.st_ctime) > 1:
-        return False
-    os.utime(fd, ns=(MARK, MARK))
-    return True
+    return stat.S_ISDIR(found.st_mode) and not os.listdir(fd) and abs(time.time() - found.st_ctime) <= 1
 
 
 def _is_at(found: os.stat_result, path: str) -> bool:
