@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tools" / "coding"))
 from calling import call, named
 from loopback_git import HttpGit, SshGit, heads, http_git, make_bare, ssh_git
 
-from swink.app.assistant.person import Once, Refuse
+from swink.app.assistant.person import Once, Question, Refuse, Reply
 from swink.app.assistant.rules import parse_rule
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
@@ -361,6 +361,30 @@ async def test_a_repository_that_borrows_objects_is_refused_with_the_reason(
     (work / ".git" / "objects" / "info" / "alternates").write_text(f"{tmp_path}/elsewhere\n")
     (told,) = await scene.shell("git push origin main")
     assert "the repository borrows objects from elsewhere, so it is not used outside" in told
+
+
+@pytest.mark.parametrize(
+    "place", ["objects", "objects/pack", "objects/pack/x.pack", "objects/info/alternates"]
+)
+async def test_what_is_swapped_in_while_the_person_is_asked_is_not_sent(
+    work: Path, served: Path, ssh: SshGit, tmp_path: Path, place: str
+):
+    run_git("init", "-q", "-b", "main", str(tmp_path / "secret"), cwd=tmp_path)
+    secret = tmp_path / "secret" / ".git" / "objects"
+
+    def swap(question: Question) -> Reply:
+        if question.is_once:
+            spot = work / ".git" / place
+            if spot.exists():
+                spot.rename(tmp_path / "aside")
+            spot.symlink_to(secret)
+        return Once()
+
+    scene = Scene(work, reply=swap)
+    *_, told = await scene.shell(FIRST, f"git push {ssh.url()} main")
+    assert len(scene.outside) == 1
+    assert "is a link" in told
+    assert heads(served / "project.git") == {}
 
 
 async def test_other_git_commands_are_not_offered_outside(work: Path, tmp_path: Path):

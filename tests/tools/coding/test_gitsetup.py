@@ -14,7 +14,7 @@ from swink.tools.coding.gitcommands import describe_setups
 from swink.tools.coding.gitconfiguration import ConfigLine, Configuration, check_url, is_ssh
 from swink.tools.coding.gitfolder import GitFolder, SetupRefused
 from swink.tools.coding.gitsetup import GitFailed, carry_out, parse_setup
-from swink.tools.coding.gittransfer import parse_transfer
+from swink.tools.coding.gittransfer import check_objects, parse_transfer
 
 IDENTITY = "git -c user.name=Ada -c user.email=ada@example.org"
 
@@ -274,6 +274,27 @@ def test_a_push_that_tracks_is_a_push_and_two_lines(work: Path):
     assert (transfer.url, transfer.remote) == ("git@a.example:b", "origin")
     sha = subprocess.check_output(["git", "-C", str(work), "rev-parse", "HEAD"], text=True).strip()
     assert transfer.specs == ((sha, "main", "refs/heads/main"),)
+
+
+@pytest.mark.parametrize("place", ["packed-refs", "refs", "refs/heads", "refs/heads/main"])
+def test_no_branch_behind_a_link_is_pushed(work: Path, tmp_path: Path, place: str):
+    secret = with_commit(tmp_path / "secret", "https://a.example/b") / ".git"
+    with_commit(work, "https://a.example/b")
+    if place == "packed-refs":
+        subprocess.run(["git", "-C", str(secret), "pack-refs", "--all"], check=True)
+        (work / ".git" / "refs" / "heads" / "main").unlink()
+    else:
+        (work / ".git" / place).rename(tmp_path / "aside")
+    (work / ".git" / place).symlink_to(secret / place)
+    with pytest.raises(SetupRefused, match=r"link|not a plain"):
+        parse_transfer(["git", "push", "ssh://a.example/b", "main"], str(work), str(work))
+
+
+@pytest.mark.parametrize("name", ["x\n", 'x"\r', "x\x7f"])
+def test_no_name_of_a_folder_adds_a_second_place_to_take_objects_from(work: Path, name: str):
+    check_objects(git_of(with_commit(work / "plain ünïcode", "https://a.example/b")))
+    with pytest.raises(SetupRefused, match="rename the folder"):
+        check_objects(git_of(with_commit(work / name, "https://a.example/b")))
 
 
 def shell(work: Path, **options: Any) -> Any:

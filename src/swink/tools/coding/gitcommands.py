@@ -32,7 +32,7 @@ from swink.tools.coding.gitsetup import (
     parse_setup,
     skip_directories,
 )
-from swink.tools.coding.gittransfer import CleanRoom, GitTransfer, parse_transfer
+from swink.tools.coding.gittransfer import CleanRoom, GitTransfer, check_objects, parse_transfer
 from swink.tools.coding.outside import AskOutside, RefusedRun, mark_outside
 from swink.tools.coding.process import ExitStatus
 from swink.tools.coding.sandbox import Sandbox
@@ -118,6 +118,7 @@ class GitCommands:
         )
         if (no := await self._ask(run)) is not None:
             return no
+        await in_thread(check_objects, transfer.git)
         with CleanRoom(transfer) as room:
             completed = mark_outside(await run_launch(room.launch(), run.directory, ctx))
             done = completed.status.code == 0 and transfer.remote is not None

@@ -159,8 +159,22 @@ def _resolve(git: GitFolder, name: str) -> tuple[str, str]:
     raise SetupRefused(f"{name!r} is no branch or tag here; name one to push")
 
 
+def check_objects(git: GitFolder) -> None:
+    """Raises `SetupRefused` unless a repository holds all its objects itself, in plain files. Blocking."""
+    if not git.path.isprintable() or git.path.startswith(('"', "#")):
+        raise SetupRefused(
+            f"the path {git.path!r} has characters that git reads otherwise; rename the folder"
+        )
+    names = {name.casefold() for name in git.list_files("objects")}
+    if names & {"objects/info/alternates", "objects/info/http-alternates"}:
+        raise SetupRefused("the repository borrows objects from elsewhere, so it is not used outside")
+
+
 class CleanRoom:
-    """A scratch repository that borrows objects; a context manager that removes it. Blocking."""
+    """A scratch repository that borrows objects, which were checked; a context manager that removes it.
+
+    Blocking.
+    """
 
     def __init__(self, transfer: GitTransfer) -> None:
         self._transfer = transfer
@@ -168,9 +182,6 @@ class CleanRoom:
 
     def __enter__(self) -> "CleanRoom":
         objects = os.path.join(self._transfer.git.path, "objects")
-        for name in ("info/alternates", "info/http-alternates"):
-            if os.path.lexists(os.path.join(objects, name)):
-                raise SetupRefused("the repository borrows objects from elsewhere, so it is not used outside")
         configuration = Configuration(self._transfer.git)
         kind = configuration.value("extensions", None, "objectformat")
         if kind not in (None, "sha1", "sha256") or configuration.value("extensions", None, "refstorage"):
