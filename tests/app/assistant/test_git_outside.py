@@ -179,6 +179,22 @@ async def test_a_push_by_ssh_runs_once_outside_and_is_noted_in_the_repository(
     assert '[branch "main"] merge = refs/heads/main if the push succeeds' in writing[1]
 
 
+async def test_a_push_by_ssh_from_another_directory_is_noted_in_the_repository_there(
+    work: Path, served: Path, ssh: SshGit
+):
+    scene = Scene(work)
+    *_, status, top = await scene.shell(
+        "git init -q && mkdir sub && touch sub/a",
+        f"cd sub && {FIRST} && git remote add origin {ssh.url()}",
+        "git -C sub push -u origin main",
+        "git -C sub status -sb",
+        "git for-each-ref",
+    )
+    assert heads(served / "project.git") == {"main": "first"}
+    assert status.startswith("## main...origin/main\n")
+    assert "origin" not in top
+
+
 async def test_what_others_pushed_is_fetched_by_ssh_and_merged_in_the_sandbox(
     work: Path, served: Path, ssh: SshGit, tmp_path: Path
 ):

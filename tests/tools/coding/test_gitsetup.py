@@ -223,6 +223,18 @@ async def test_a_hook_that_swaps_the_repository_during_a_push_has_nothing_writte
     assert (victim / ".git" / "config").read_text() == before
 
 
+async def test_a_push_with_another_directory_pushes_what_is_there(need, work: Path):
+    need("bubblewrap")
+    for place, there in ((work, "one"), (work / "sub", "two")):
+        with_commit(place, str(work / there))
+        bare_repository(work / there, f"touch {work}/{there}/pushed")
+    result = await call(shell(work), command="git -C sub push -u o main")
+    assert not result.is_error, result.text
+    assert (work / "two" / "pushed").exists()
+    assert not (work / "one" / "pushed").exists()
+    assert '[branch "main"]' in (work / "sub" / ".git" / "config").read_text()
+
+
 async def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(work: Path):
     repository(work)
     Configuration(git_of(work)).write([ConfigLine("remote", "o", "url", "https://a.example/b")])

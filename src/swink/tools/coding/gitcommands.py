@@ -200,13 +200,8 @@ class _Line:
     async def _take(self, step: _Step) -> None:
         try:
             setup = await in_thread(parse_setup, step.words, self._here, self._git.root)
-            pushed = (
-                step
-                if setup is None
-                else _Step(step.link, ("git", *setup.push), _spell(("git", *setup.push)))
-            )
             if setup is None or setup.push:
-                await self._transfer(pushed)
+                await self._transfer(step if setup is None else _replace_push(step, setup.push))
                 if self._code:
                     return
             if setup is not None:
@@ -248,7 +243,7 @@ class _Line:
         how = "this ran outside the sandbox, once, because the user allowed it"
         self._notes.append(f"[{how}: git {transfer.kind} {redact_text(transfer.url)}]")
         for line in lines:
-            await self._sandboxed(line, self._here)
+            await self._sandboxed(line, transfer.git.directory)
         self._details = completed.details
 
 
@@ -282,6 +277,12 @@ def _is_ours(step: _Step) -> bool:
             return any(word == "-u" or word.startswith("--set-upstream-to") for word in others)
         case _:
             return False
+
+
+def _replace_push(step: _Step, push: Sequence[str]) -> _Step:
+    """The command with other words from `push` on; the directories before it stay."""
+    words = (*step.words[: -len(skip_directories(step.words))], *push)
+    return _Step(step.link, words, _spell(words))
 
 
 def _follow(step: _Step, here: str) -> str:
