@@ -121,12 +121,19 @@ async def test_a_project_is_made_and_pushed_by_http_in_the_sandbox(work: Path, s
 async def test_a_domain_that_is_not_allowed_is_not_reached_and_nothing_is_half_done(
     work: Path, served: Path, http: HttpGit
 ):
-    bash = networked(work, http, net=[])
+    asked: list[RefusedRun] = []
+
+    async def ask(run: RefusedRun) -> str | None:
+        asked.append(run)
+        return "no"
+
+    bash = networked(work, http, net=[], outside=ask)
     await call(bash, command=FIRST)
     await call(bash, command=f"git remote add origin http://git.test:{http.port}/project.git")
     before = (work / ".git" / "config").read_text()
     pushed = await call(bash, command="git push -u origin main")
     assert pushed.is_error
+    assert asked == [], pushed.text
     assert http.requests == []
     assert (work / ".git" / "config").read_text() == before
 
@@ -251,6 +258,27 @@ async def test_a_rule_that_denies_pushes_holds(work: Path, served: Path, ssh: Ss
     *_, pushed = await scene.shell(FIRST, f"git remote add origin {ssh.url()}", "git push -u origin main")
     assert "deny bash(git push *)" in pushed
     assert heads(served / "project.git") == {}
+
+
+@pytest.mark.parametrize("way", ["ssh://git@evil.test/x", "git@evil.test:x", "http://evil.test/x"])
+async def test_a_host_that_a_rule_denies_is_not_offered_outside(work: Path, way: str):
+    scene = Scene(work)
+    scene.permissions.rules.add([parse_rule("deny net(evil.test)")], "user")
+    _, told = await scene.shell(FIRST, f"git push {way} main")
+    assert scene.outside == []
+    assert "deny net(evil.test)" in told
+    assert "the server wants credentials" not in told
+
+
+async def test_a_host_that_the_person_denies_meanwhile_is_not_reached(work: Path, served: Path, ssh: SshGit):
+    def deny(question: Question) -> Reply:
+        if question.is_once:
+            scene.permissions.rules.add([parse_rule("deny net(git.test)")], "user")
+        return Once()
+
+    scene = Scene(work, reply=deny)
+    _, told = await scene.shell(FIRST, "git push ssh://git.test/x main")
+    assert "it was not run outside: the user's rule: deny net(git.test)]" in told
 
 
 async def test_a_wide_rule_does_not_answer_for_what_is_written_outside(work: Path):

@@ -11,7 +11,7 @@ from calling import call, named
 
 from swink.tools.coding import Background, coding_tools
 from swink.tools.coding.gitcommands import describe_setups
-from swink.tools.coding.gitconfiguration import ConfigLine, Configuration, check_url, is_ssh
+from swink.tools.coding.gitconfiguration import ConfigLine, Configuration, check_url, find_host, is_ssh
 from swink.tools.coding.gitfolder import GitFolder, SetupRefused
 from swink.tools.coding.gitsetup import GitFailed, carry_out, parse_setup
 from swink.tools.coding.gittransfer import check_objects, parse_transfer
@@ -263,6 +263,28 @@ async def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(work: Path):
 def test_urls_that_are_written(url: str, ssh: bool):
     assert check_url(url) == url
     assert is_ssh(url) == ssh
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://ada:p%40w@A.example./b", "a.example:443"),
+        ("http://a.example:8080", "a.example:8080"),
+        ("ssh://git@a.example:2222/b", "a.example:2222"),
+        ("git@a.example:b/c@d.git", "a.example:22"),
+        ("ssh://[::1]/b", "::1:22"),
+        ("ssh://ada%40evil.test%2F@a.example/b", None),
+        ("ssh://ev%69l.test/b", None),
+        ("https://a.example\\@evil.test/b", None),
+        ("https://a.example?@evil.test/b", None),
+    ],
+)
+def test_the_host_of_a_url_is_known_or_it_is_refused(url: str, host: str | None):
+    if host is None:
+        with pytest.raises(SetupRefused, match="no host that is understood"):
+            find_host(url)
+    else:
+        assert f"{find_host(url).name}:{find_host(url).port}" == host
 
 
 def test_a_push_that_tracks_is_a_push_and_two_lines(work: Path):

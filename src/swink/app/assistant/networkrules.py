@@ -91,14 +91,8 @@ class NetworkRules:
 
     def judge(self, wish: Wish) -> str | None:
         """Empty if a host is allowed, the reason if it is refused; None if the person is to decide."""
-        if is_metadata_name(wish.name):
-            return "metadata services are never reached"
-        rules = [
-            rule for rule in self._permissions.rules.rules if rule.tool == NET and rule.pattern is not None
-        ]
-        for rule in rules:
-            if rule.verdict == "deny" and parse_pattern(rule.pattern or "").denies(wish):
-                return f"the user's rule: deny {rule}"
+        if denial := find_denial(self._permissions, wish):
+            return denial
         match self._shell.now.network:
             case "off":
                 return f"the network is off ({self._whose()}); {_how_to_allow(wish)}"
@@ -109,7 +103,7 @@ class NetworkRules:
                 return "" if is_listed else f"it is not among the domains of network; {_how_to_allow(wish)}"
             case "ask":
                 trusted = [trust.command or "" for trust in self._permissions.trusted_hosts]
-                saved = [rule.pattern or "" for rule in rules if rule.verdict == "allow"]
+                saved = [rule.pattern or "" for rule in _rules(self._permissions, "allow")]
                 return "" if allowed_by([*trusted, *saved], wish) else None
 
     def _whose(self) -> str:
@@ -170,6 +164,19 @@ class NetworkRules:
             await in_thread(self._permissions.rules.add, rules, "user" if scope == "user" else "project")
         except (RulesNotSaved, NoHome) as error:
             self._tell(f"{error}; the host is allowed this time")
+
+
+def find_denial(permissions: Permissions, wish: Wish) -> str:
+    """Why nothing reaches a host, in the sandbox or outside; empty if no rule says so."""
+    if is_metadata_name(wish.name):
+        return "metadata services are never reached"
+    denials = (rule for rule in _rules(permissions, "deny") if parse_pattern(rule.pattern or "").denies(wish))
+    return next((f"the user's rule: deny {rule}" for rule in denials), "")
+
+
+def _rules(permissions: Permissions, verdict: str) -> list[CallRule]:
+    rules = (rule for rule in permissions.rules.rules if rule.tool == NET and rule.pattern is not None)
+    return [rule for rule in rules if rule.verdict == verdict]
 
 
 def _how_to_allow(wish: Wish) -> str:

@@ -1,7 +1,7 @@
 """Asking the person whether a command that the sandbox made fail may run once outside.
 
 no trust      never offered: the folder's files are nobody's word
-a denial      a rule that denies the command, and the mode deny, hold here too
+a denial      a rule that denies the command or its host, and the mode deny, hold here too
 nobody        no, and it is said
 otherwise     one question, that no mode, no rule and no "always" answers
 """
@@ -9,6 +9,7 @@ otherwise     one question, that no mode, no rule and no "always" answers
 from collections.abc import Callable
 
 from swink.agent.policy import ApprovalRequest, PolicyContext
+from swink.app.assistant.networkrules import find_denial
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.person import Question, Refuse
 from swink.app.assistant.rules import BASH
@@ -37,10 +38,15 @@ class OutsideApproval:
             return _UNTRUSTED
         if (run.command, run.directory) in self._refused:
             return _ASKED_BEFORE
+        if denial := self._find_denial(run):
+            return denial
         why_not = await self._permissions.ask_once(make_question(run))
         if why_not is not None and why_not.startswith(Refuse().by):
             self._refused.add((run.command, run.directory))
-        return why_not
+        return why_not or self._find_denial(run) or None
+
+    def _find_denial(self, run: RefusedRun) -> str:
+        return "" if run.host is None else find_denial(self._permissions, run.host)
 
 
 def make_question(run: RefusedRun) -> Question:

@@ -46,8 +46,8 @@ _WANTS_CREDENTIALS = re.compile(
     r"|returned error: 40[13]",
     re.I,
 )
-
-
+_NOT_REACHED = re.compile(r"was not reached|not among the domains of this sandbox|so it is not reached")
+"""What our proxy, which answers 403, or the note about it says of a host that is refused."""
 _MOST_SHOWN = 30
 
 
@@ -114,7 +114,13 @@ class GitCommands:
         if self._ask is None:
             return "nobody can be asked"
         run = RefusedRun(
-            ctx.call_id, line, transfer.git.directory, why, transfer.describe(), is_http(transfer.url)
+            ctx.call_id,
+            line,
+            transfer.git.directory,
+            why,
+            transfer.describe(),
+            is_http(transfer.url),
+            transfer.host,
         )
         if (no := await self._ask(run)) is not None:
             return no
@@ -226,11 +232,7 @@ class _Line:
             completed = await self._sandboxed(step.line, self._here)
             if completed.status.code and trouble:
                 self._notes.append(f"[it is not offered outside the sandbox: {trouble}]")
-            if (
-                transfer is None
-                or not completed.status.code
-                or not _WANTS_CREDENTIALS.search(completed.output)
-            ):
+            if transfer is None or not _wants_credentials(completed):
                 return
             why = "the server wants credentials, which sandboxed commands do not have"
         outcome = await self._git.transfer(step.line, transfer, why, self._ctx)
@@ -245,6 +247,13 @@ class _Line:
         for line in lines:
             await self._sandboxed(line, transfer.git.directory)
         self._details = completed.details
+
+
+def _wants_credentials(completed: Completed) -> bool:
+    """Whether a command failed since a server, and not our proxy, turned it away."""
+    told = "\n".join((completed.output, *completed.status.notes))
+    failed = completed.status.code != 0 and _WANTS_CREDENTIALS.search(completed.output) is not None
+    return failed and _NOT_REACHED.search(told) is None
 
 
 _EMPTY = {

@@ -11,15 +11,21 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from swink.tools.coding.domains import canonicalize
 from swink.tools.coding.gitfolder import GitFolder, SetupRefused
 from swink.tools.coding.repository import ConfigSetting, parse_configuration
 from swink.tools.coding.supervisor.gitconfig import is_harmless
+from swink.tools.coding.wishes import Wish
 
 _HEADER = re.compile(r'[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t]*')
 _KEY = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=|$)")
 _NAME = re.compile(r"[\w][\w./+-]*")
 _URL = re.compile(r"(?:https?|ssh|git)://(?!-)[^\s\x00-\x1f]+", re.I)
 _SCP = re.compile(r"(?:[\w.+-]+@)?(?!-)[\w.-]+:(?!:|//)[^\s\x00-\x1f]+")
+_AUTHORITY = re.compile(
+    r"(\w+)://(?:([^@/?#\\\s]*)@)?(\[[0-9a-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?(?:/.*)?", re.I | re.S
+)
+_PORTS = {"ssh": 22, "http": 80, "https": 443, "git": 9418}
 _KEPT = frozenset({
     "core.worktree", "core.bare", "core.repositoryformatversion", "commit.gpgsign", "extensions.objectformat",
     "extensions.refstorage", "extensions.compatobjectformat", "extensions.partialclone", "submodule.url",
@@ -90,6 +96,17 @@ def is_ssh(url: str) -> bool:
 def is_http(url: str) -> bool:
     """Whether git uses HTTP for a URL."""
     return url.lower().startswith(("http://", "https://"))
+
+
+def find_host(url: str) -> Wish:
+    """The host that git contacts for a URL; raises `SetupRefused` if programs could differ about it."""
+    if "://" not in url:
+        host, port = url.partition(":")[0].rpartition("@")[2], _PORTS["ssh"]
+    elif (found := _AUTHORITY.fullmatch(url)) and (is_http(url) or "%" not in (found[2] or "")):
+        host, port = found[3].strip("[]"), int(found[4] or _PORTS.get(found[1].lower(), 0))
+    else:
+        raise SetupRefused(f"{url!r} names no host that is understood")
+    return Wish(canonicalize(host) or host.lower(), port)
 
 
 def find_repository(directory: str, root: str, made: Collection[GitFolder] = ()) -> GitFolder | None:

@@ -23,6 +23,7 @@ from swink.tools.coding.environment import QUIET, clean_environment
 from swink.tools.coding.gitconfiguration import (
     Configuration,
     check_url,
+    find_host,
     find_repository,
     is_http,
     is_ssh,
@@ -34,6 +35,7 @@ from swink.tools.coding.gitsetup import current_branch, split_git
 from swink.tools.coding.options import Arguments, declare_options, read_arguments
 from swink.tools.coding.outside import OWN_LIMITS, build_own_environment
 from swink.tools.coding.process import Launch
+from swink.tools.coding.wishes import Wish
 
 Kind = Literal["push", "fetch", "ls-remote"]
 
@@ -62,6 +64,7 @@ class GitTransfer(Struct, frozen=True):
     git: GitFolder
     kind: Kind
     url: str
+    host: Wish
     remote: str | None
     """The name of the remote; None for a URL."""
     specs: tuple[tuple[str, str, str], ...] = ()
@@ -101,7 +104,7 @@ def parse_transfer(words: Sequence[str], directory: str, root: str) -> GitTransf
     options = tuple(
         sorted(arguments.options.keys() & _PASSED_ON - ({"--tags", "-t"} if kind != "ls-remote" else set()))
     )
-    return GitTransfer(git, kind, check_url(url), name, specs, options)
+    return GitTransfer(git, kind, check_url(url), find_host(url), name, specs, options)
 
 
 def _kind(name: str) -> Kind | None:

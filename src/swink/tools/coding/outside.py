@@ -24,6 +24,7 @@ from swink.tools.coding.command import Completed
 from swink.tools.coding.process import Limits
 from swink.tools.coding.sandbox import Sandbox
 from swink.tools.coding.syntax import read_commands
+from swink.tools.coding.wishes import Wish
 
 _DAY, _ANY = 24 * 3600, 1 << 50
 OWN_LIMITS = Limits(wall=_DAY, cpu=_DAY, memory=1 << 40, processes=100_000, file_size=_ANY, disk=_ANY)
@@ -63,6 +64,8 @@ class RefusedRun(Struct, frozen=True):
     """What it may do outside, after "it may"."""
     was_tried: bool = True
     """Whether it ran in the sandbox, and failed there."""
+    host: Wish | None = None
+    """The host that it is for, if that is known."""
 
 
 AskOutside = Callable[[RefusedRun], Awaitable[str | None]]
