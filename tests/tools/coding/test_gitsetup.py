@@ -471,6 +471,24 @@ async def test_a_token_in_a_url_is_not_repeated(need, work: Path):
     assert url in (work / ".git" / "config").read_text()
 
 
+@pytest.mark.parametrize(
+    "command", ["git push -u o main", "git push o main", "git remote set-url o https://b/c"]
+)
+@pytest.mark.parametrize("line", ['url = "{url}"', 'url = "{url}" # \\', "url = {pad}{url} \\"])
+async def test_a_token_in_a_configuration_that_is_not_plain_is_not_repeated(
+    need, work: Path, command: str, line: str
+):
+    need("bubblewrap")
+    config = with_commit(work, "https://a.example/b") / ".git" / "config"
+    token = "ghp_0123456789012345678901234567890123456"
+    line = line.format(url=f"https://ada:{token}@a.example/b", pad=" " * 65)
+    config.write_text(config.read_text().replace("url = https://a.example/b", line))
+    result = await call(shell(work), command=command)
+    assert result.is_error
+    assert "not plain enough" in result.text
+    assert token[:12] not in result.text
+
+
 async def test_cancelled_it_leaves_no_lock_and_no_half_repository(need, work: Path):
     need("bubblewrap")
     bash = shell(work)

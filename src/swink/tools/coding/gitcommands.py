@@ -217,7 +217,7 @@ class _Line:
                     self._notes.append(f"[{how}: it {redact_text(written)}]")
                 self._say(setup.said)
         except (SetupRefused, GitFailed) as error:
-            self._say(str(error))
+            self._say(redact_text(str(error)))
             self._code = error.code if isinstance(error, GitFailed) else 128
 
     async def _transfer(self, step: _Step) -> None:
@@ -226,7 +226,7 @@ class _Line:
         try:
             transfer = await in_thread(parse_transfer, step.words, self._here, self._git.root)
         except (SetupRefused, GitFailed) as error:
-            trouble = str(error)
+            trouble = redact_text(str(error))
         why = "Git by ssh needs your keys and the network, which sandboxed commands do not have"
         if transfer is None or not is_ssh(transfer.url):
             completed = await self._sandboxed(step.line, self._here)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from swink.messages.redact import redact_text
 from swink.tools.coding.domains import canonicalize
 from swink.tools.coding.gitfolder import GitFolder, SetupRefused
 from swink.tools.coding.repository import ConfigSetting, parse_configuration
@@ -148,7 +149,7 @@ class Configuration:
             return parse_configuration(data)
         except ValueError as error:
             what = f"{self.git.path}/config is not plain enough to be read"
-            raise SetupRefused(f"{what}: {str(error)[:100]!r}") from error
+            raise SetupRefused(f"{what}: {redact_text(str(error))[:100]!r}") from error
 
     def values(self, section: str, name: str | None, key: str) -> list[str]:
         """What a setting has, in order; raises `SetupRefused` for one in quotes."""
