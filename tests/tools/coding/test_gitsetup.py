@@ -109,6 +109,7 @@ def test_a_command_in_a_known_form_becomes_lines(work: Path, command: str, lines
         "git config remote.origin.vcs x",
         "git config protocol.ext.allow always",
         "git config user.name a\\b",
+        "git config core.symlin\u212as false",
         "git remote add origin ext::sh",
         "git remote add origin ssh://-oProxyCommand=x/y",
         "git remote add origin ssh://u@-oProxyCommand=x/y",

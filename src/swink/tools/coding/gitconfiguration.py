@@ -55,6 +55,8 @@ class ConfigLine(Struct, frozen=True):
 
 def check_line(line: ConfigLine) -> ConfigLine:
     """The line, if it makes git run nothing; raises `SetupRefused`."""
+    if not f"{line.section}{line.key}".isascii():
+        raise SetupRefused(f"{line.section}.{line.key} is not written: git's settings have names in ASCII")
     setting = f"{line.section}.{line.key}".lower()
     runs_nothing = setting not in _KEPT or (setting, line.value.lower()) == ("commit.gpgsign", "false")
     if not runs_nothing or not is_harmless(setting, line.value):
