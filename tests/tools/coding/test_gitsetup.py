@@ -442,6 +442,32 @@ def test_what_other_commands_may_make_it_write_is_described_too(work: Path, comm
     assert describe_setups(command, str(work), str(work)) == shown
 
 
+def test_a_long_row_of_commands_is_described_in_part_and_says_so(work: Path):
+    with_commit(work, "https://a.example/b")
+    names = [f"user{at}" for at in range(40)]
+    command = "; ".join(f"git config user.name {name}" for name in names)
+    shown = describe_setups(command, str(work), str(work))
+    assert "user29;" in shown
+    assert "user30" not in shown
+    assert shown.endswith("; writes what further commands set")
+    assert lines_of(work, f"git push -u o {' '.join(names)}") is None
+    assert describe_setups(f"git push -u o {' '.join(names)}", str(work), str(work)) == ""
+
+
+def test_packed_branches_are_found(work: Path):
+    with_commit(work, "ssh://a.example/b")
+    subprocess.run(["git", "-C", str(work), "tag", "v1.0"], check=True)
+    before = [
+        parse_transfer(["git", "push", "o", *what], str(work), str(work)) for what in (["main"], ["--tags"])
+    ]
+    subprocess.run(["git", "-C", str(work), "pack-refs", "--all"], check=True)
+    assert not (work / ".git" / "refs" / "heads" / "main").exists()
+    after = [
+        parse_transfer(["git", "push", "o", *what], str(work), str(work)) for what in (["main"], ["--tags"])
+    ]
+    assert before == after
+
+
 def test_a_row_of_commands_is_described_as_it_will_be(work: Path):
     """Each command as if those before it had succeeded."""
     command = (

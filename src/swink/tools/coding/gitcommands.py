@@ -49,6 +49,7 @@ _WANTS_CREDENTIALS = re.compile(
 _NOT_REACHED = re.compile(r"was not reached|not among the domains of this sandbox|so it is not reached")
 """What our proxy, which answers 403, or the note about it says of a host that is refused."""
 _MOST_SHOWN = 30
+"""Of one line: a person reads no more, and nothing else goes on while it is described."""
 
 
 class _Step(Struct, frozen=True):
@@ -65,6 +66,9 @@ def describe_setups(command: str, directory: str, root: str) -> str:
     ahead: list[GitSetup] = []
     here = directory
     for step in _read_steps(command) or ():
+        if len(found) == _MOST_SHOWN:
+            found.append("writes what further commands set")
+            break
         here = _follow(step, here)
         try:
             setup = parse_setup(step.words, here, root, ahead)
@@ -74,7 +78,7 @@ def describe_setups(command: str, directory: str, root: str) -> str:
             ahead.append(setup)
         if setup is not None and (written := setup.describe(root)):
             found.append(written)
-        elif may_write(step.words) and len(found) < _MOST_SHOWN:
+        elif may_write(step.words):
             # Other commands may change what is there before it runs: at least the command itself is shown.
             found.append(f"writes what {step.line!r} sets")
     return "; ".join(found)

@@ -7,7 +7,7 @@ plain (continued, escaped, quoted) is left alone.
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -33,7 +33,7 @@ _KEPT = frozenset({
     "submodule.path",
 })  # fmt: skip
 """Harmless where they are, and nothing that a command changes through us."""
-_MOST_PACKED = 16 << 20
+_MOST_PACKED = 4 << 20
 
 
 class ConfigLine(Struct, frozen=True):
@@ -220,17 +220,17 @@ def read_ref(git: GitFolder, name: str) -> str | None:
     """The commit, or the branch as `ref: …`, that a reference stands for; None if there is none."""
     if (data := git.read(name)) is not None:
         return data[:1_000].decode("ascii", "replace").strip()
-    return next((sha for sha, found in _read_packed(git) if found == name), None)
+    packed = re.search(rb"^([0-9a-f]+) %b\r?$" % re.escape(name.encode()), _read_packed(git), re.M)
+    return None if packed is None else packed[1].decode()
 
 
 def list_refs(git: GitFolder, under: str) -> list[str]:
     """The references below a place such as refs/tags/."""
-    packed = (name for _, name in _read_packed(git) if name.startswith(under))
+    lines = _read_packed(git).decode("utf-8", "replace").splitlines()
+    packed = (name for line in lines if (name := line.strip().partition(" ")[2]).startswith(under))
     return sorted({*git.list_files(under.rstrip("/")), *packed})
 
 
-def _read_packed(git: GitFolder) -> Iterator[tuple[str, str]]:
-    """The commits and names of the references that are kept in one file."""
-    for line in (git.read("packed-refs", _MOST_PACKED) or b"").decode("utf-8", "replace").splitlines():
-        sha, _, name = line.strip().partition(" ")
-        yield sha, name
+def _read_packed(git: GitFolder) -> bytes:
+    """The references that are kept in one file."""
+    return git.read("packed-refs", _MOST_PACKED) or b""

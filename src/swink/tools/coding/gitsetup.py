@@ -34,6 +34,7 @@ _CONFIG = (
     "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
 )
 _FOLDERS = ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info")
+_MOST_PUSHED = 20
 _OPTIONS: dict[str, OptionTable] = {
     "init": declare_options("-q -b=text --quiet --initial-branch=text"),
     "remote add": declare_options(""),
@@ -135,6 +136,7 @@ def _read_form(name: str, words: Sequence[str]) -> tuple[str, Arguments] | None:
             is_known = count < 2 and sum(map(len, arguments.options.values())) == 1
         case "push":
             is_known = bool(options & {"-u", "--set-upstream"}) and not options & {"-d", "--delete", "--tags"}
+            is_known = is_known and count <= _MOST_PUSHED
         case _:
             is_known = count == 2
     return (name, arguments) if is_known else None
