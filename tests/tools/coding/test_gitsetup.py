@@ -421,6 +421,13 @@ def test_what_is_written_is_described_for_the_question(work: Path):
         assert describe_setups(command, where, where) == ""
 
 
+def test_what_is_written_is_described_in_a_workspace_behind_a_link(work: Path, tmp_path: Path):
+    (tmp_path / "behind").symlink_to(repository(work))
+    where = str(tmp_path / "behind")
+    shown = describe_setups("git config user.name Ada", where, where)
+    assert shown == "writes to .git/config: [user] name = Ada"
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -64,7 +64,7 @@ def describe_setups(command: str, directory: str, root: str) -> str:
     """What a line writes outside the sandbox, for the person who is asked; empty if nothing. Blocking."""
     found: list[str] = []
     ahead: list[GitSetup] = []
-    here = directory
+    here, root = directory, os.path.realpath(root)
     for step in _read_steps(command) or ():
         if len(found) == _MOST_SHOWN:
             found.append("writes what further commands set")
