@@ -87,7 +87,9 @@ async def test_a_new_folder_is_asked_about_and_used_once_it_is_trusted(place: Pa
         assert scripted.calls[0].messages[0].text == "Ship it now."
         for command in ("/context", "/usage", "/mcp", "/agents", "/background", "#keys", "/reload"):
             app.obey(command)
-        await until(pilot, lambda: "read again: 1 file of instructions, 1 command, 0 servers" in screen_text(app))
+        await until(
+            pilot, lambda: "read again: 1 file of instructions, 1 command, 0 servers" in screen_text(app)
+        )
         app.leave()
 
 
