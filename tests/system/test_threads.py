@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import swink.agent.engine.laststeps as run_module
 from swink import Agent
 from swink.errors import HookFailed, NotSaved
+from swink.system import threads
 from swink.system.threads import AT_ONCE, Serial, in_thread, run_to_end, start_thread
 from swink.testing import ScriptedModel
 
@@ -206,3 +208,30 @@ def test_a_signal_that_does_not_wake_the_event_loop_is_heard_all_the_same() -> N
     # Here another thread gets it; one that comes between two instructions of the loop is the same.
     done = subprocess.run([sys.executable, "-c", UNHEARD], capture_output=True, text=True, timeout=60)
     assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_a_thread_holds_nothing_of_the_job_it_began_with() -> None:
+    class Held:
+        def work(self) -> None:
+            ended.set()
+
+    def go_on() -> None:
+        began.set()
+        stay.wait(60)
+
+    ended, began, stay = threading.Event(), threading.Event(), threading.Event()
+    idle, threads._idle[:] = list(threads._idle), []  # so that the job gets a thread of its own
+    try:
+        held = Held()
+        gone = weakref.ref(held)
+        threads.start_thread(held.work)
+        del held
+        assert ended.wait(60)
+        while not threads._idle:
+            time.sleep(0.001)
+        threads.start_thread(go_on)  # the same thread lives on
+        assert began.wait(60)
+        assert gone() is None
+    finally:
+        stay.set()
+        threads._idle.extend(idle)

@@ -45,7 +45,9 @@ def start_thread(job: Job, name: str = "swink") -> None:
     try:
         _idle.pop().put((job, name))
     except IndexError:
-        threading.Thread(target=_work, args=(job, name), name=name, daemon=True).start()
+        mine: SimpleQueue[tuple[Job, str]] = SimpleQueue()
+        mine.put((job, name))  # what a thread is given as an argument it holds as long as it lives
+        threading.Thread(target=_work, args=(mine,), name=name, daemon=True).start()
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -256,10 +258,10 @@ class _Executor(ThreadPoolExecutor):
         """There is nothing to wait for."""
 
 
-def _work(job: Job, name: str) -> None:
+def _work(mine: "SimpleQueue[tuple[Job, str]]") -> None:
     """The life of a thread: one job after the other, until it has been idle for some time."""
-    mine: SimpleQueue[tuple[Job, str]] = SimpleQueue()
     thread = threading.current_thread()
+    job, name = mine.get()
     while True:
         thread.name = name
         _stdin = sys.stdin  # one that a stuck job reads must outlive the exit: Python aborts if it closes it

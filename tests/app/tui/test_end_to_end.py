@@ -357,6 +357,8 @@ def test_the_first_start_asks_for_trust_and_a_key_that_is_never_shown(place: Pla
         terminal.type(KEY)
         terminal.wait_for("•••")
         terminal.press("enter")
+        terminal.wait_for("models of openai", "openai:gpt-5")
+        terminal.press("enter")
         terminal.wait_for("idle", "openai:")
         terminal.type("hi\r")
         terminal.wait_until(

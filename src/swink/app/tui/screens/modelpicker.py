@@ -63,6 +63,7 @@ class ModelPicker(ModalScreen[str | None]):
         self._title = title
         self._memory = ModelMemory()
         self._rows: Sequence[ModelRow] = ()
+        self._field = Input(placeholder="type to narrow")
         self._list = OptionList(markup=False)
         self._head = Static("", classes="about", markup=False)
         self._foot = Static(_HINTS, classes="about", markup=False)
@@ -70,13 +71,13 @@ class ModelPicker(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical() as box:
             box.border_title = self._title
-            yield Input(placeholder="type to narrow")
+            yield self._field
             yield self._head
             yield self._list
             yield self._foot
 
     async def on_mount(self) -> None:
-        self.query_one(Input).focus()
+        self._field.focus()
         self._memory = await in_thread(recall)
         await self._read()
 
@@ -121,7 +122,9 @@ class ModelPicker(ModalScreen[str | None]):
 
     def _show(self, *, is_new: bool = False) -> None:
         """Show the rows that fit what is typed; the same one stays marked unless something else was typed."""
-        typed = self.query_one(Input).value
+        if not self._list.is_attached:
+            return  # the screen is being closed: what was read for it comes too late
+        typed = self._field.value
         marked = self._current if is_new or self._marked is None else self._marked
         rows = narrowed(self._rows, typed)
         width = max(24, (self._list.size.width or 80) - 2)
