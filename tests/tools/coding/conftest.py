@@ -47,8 +47,13 @@ def need(troubles: dict[str, str]):
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_in_temp() -> Iterator[None]:
-    """No directory of a sandbox outlives it."""
+    """No directory of a sandbox outlives it; those of other tests are not looked at."""
+
+    def directories() -> set[Path]:
+        return set(Path(tempfile.gettempdir()).glob(f"swink-{os.getpid()}-*"))
+
+    before = directories()
     yield
     gc.collect()
-    left = list(Path(tempfile.gettempdir()).glob(f"swink-{os.getpid()}-*"))
+    left = directories() - before
     assert not left, f"left in the temp directory: {left}"
