@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
-from swink.app.assistant.adopting import PROGRAMS, Finding, Places, find_theirs, write_adopted
+from swink.app.assistant.adopting import PROGRAMS, Adoptable, Places, find_theirs, write_adopted
 from swink.app.assistant.adopting.adopted import NotAdopted
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.settings import load_settings
@@ -42,7 +42,7 @@ def places(root: Path, *, is_trusted: bool = True) -> Places:
     return Places(root / "home", root / "project", load_settings(), is_trusted)
 
 
-def found(root: Path, program: str, *, is_trusted: bool = True) -> dict[str, Finding]:
+def found(root: Path, program: str, *, is_trusted: bool = True) -> dict[str, Adoptable]:
     """What is found, by its name."""
     return {finding.name: finding for finding in find_theirs(program, places(root, is_trusted=is_trusted))}
 

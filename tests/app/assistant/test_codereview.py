@@ -13,7 +13,7 @@ from swink import Agent, ToolCall, tool
 from swink.agent.policy import Policy, PolicyContext
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.codereview import (
-    Review,
+    CodeReview,
     ReviewFinding,
     mend_prompt,
     review,
@@ -263,7 +263,9 @@ async def test_the_reviewer_has_tools_that_look_alone_and_nothing_of_the_convers
     agent = Agent("test:m", stream_fn=model, tools=[look, change], approval_mode="off")
     await agent.run("remember plums")
     agent.follow_up("later")
-    assert await review(agent, "Be careful.", DIFF, lambda event: None) == Review((), DIFF.what, ("big.bin",))
+    assert await review(agent, "Be careful.", DIFF, lambda event: None) == CodeReview(
+        (), DIFF.what, ("big.bin",)
+    )
     assert {tool.name for tool in model.calls[1].tools} == {"look", FINAL_OUTPUT}
     assert "plums" not in str(model.calls[1].messages)
     assert "later" not in str(model.calls[-1].messages)
@@ -318,7 +320,7 @@ def test_what_the_diff_says_cannot_close_its_fence():
 
 
 def test_a_finding_is_one_row_of_the_table():
-    text = review_text(Review((ReviewFinding("a|b", 2, "high", "one\n| two"),), "it", ("c",)))
+    text = review_text(CodeReview((ReviewFinding("a|b", 2, "high", "one\n| two"),), "it", ("c",)))
     assert "| 1 | high | a\\|b:2 | one \\| two |" in text
     assert "Not shown to the reviewer: c" in text
-    assert review_text(Review((), "it")) == "nothing found in it"
+    assert review_text(CodeReview((), "it")) == "nothing found in it"

@@ -49,7 +49,7 @@ class ReviewFinding(Struct, frozen=True):
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-class Review(Struct, frozen=True):
+class CodeReview(Struct, frozen=True):
     """What a review came to, the most serious first."""
 
     findings: tuple[ReviewFinding, ...]
@@ -68,7 +68,7 @@ async def review(
     diff: ReviewDiff,
     tell: Callable[[AgentEvent], None],
     policies: Sequence[Policy] = (),
-) -> Review:
+) -> CodeReview:
     """Have a diff reviewed by an agent like this one; raises `AgentError` with the reason if it fails."""
     tools = plan_tools(agent.tools)
     reviewer = agent.copy(messages=(), tools=tools, system_prompt=prompt, policies=policies)
@@ -81,7 +81,7 @@ async def review(
         raise result.exception or AgentError(result.error or "the review was ended")
     findings = [_clean(finding) for finding in result.output.findings]
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Review(tuple(findings), diff.what, diff.left_out)
+    return CodeReview(tuple(findings), diff.what, diff.left_out)
 
 
 def review_prompt(diff: ReviewDiff) -> str:
@@ -97,7 +97,7 @@ def mend_prompt(findings: Sequence[ReviewFinding]) -> str:
     return f"{_MEND}\n\n<findings>\n{text}\n</findings>"
 
 
-def review_text(review: Review) -> str:
+def review_text(review: CodeReview) -> str:
     """A review as Markdown for people: a table, and what was not looked at."""
     count = counted(len(review.findings), "finding")
     lines = [f"{count} in {review.what}" if review.findings else f"nothing found in {review.what}"]

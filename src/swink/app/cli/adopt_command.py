@@ -8,7 +8,7 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
-from swink.app.assistant.adopting import PROGRAMS, Finding, Places, find_theirs, write_adopted
+from swink.app.assistant.adopting import PROGRAMS, Adoptable, Places, find_theirs, write_adopted
 from swink.app.assistant.adopting.findings import State
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.directory import known_trust
@@ -30,7 +30,7 @@ def adopt_command(arguments: argparse.Namespace) -> int:
     home = Path(os.path.expanduser("~"))
     places = Places(home, trust.project, load_settings(), trust.is_trusted)
     programs = [arguments.program] if arguments.program else [*PROGRAMS]
-    new: list[Finding] = []
+    new: list[Adoptable] = []
     for program in programs:
         found = find_theirs(program, places)
         _show(program, found, places)
@@ -48,7 +48,7 @@ def adopt_command(arguments: argparse.Namespace) -> int:
     return _write(new, places)
 
 
-def _show(program: str, found: list[Finding], places: Places) -> None:
+def _show(program: str, found: list[Adoptable], places: Places) -> None:
     """Print what was found of a program, by the files that it stands in."""
     print(add_style(program if found else f"{program}: nothing found", "bold", sys.stdout))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1_000
@@ -78,7 +78,7 @@ def _is_wanted(count: int) -> bool:
     return (typed or "").lower() in ("y", "yes")
 
 
-def _write(new: list[Finding], places: Places) -> int:
+def _write(new: list[Adoptable], places: Places) -> int:
     """Write one after the other; what fails is told, and the rest goes on."""
     failed = 0
     for finding in new:

@@ -8,7 +8,7 @@ import msgspec
 
 from swink.agent import Agent
 from swink.app.assistant.agentenvironment import AgentEnvironment
-from swink.app.assistant.codereview import Review, review
+from swink.app.assistant.codereview import CodeReview, review
 from swink.app.assistant.reviewdiff import read_diff
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
@@ -55,7 +55,7 @@ async def _review(arguments: argparse.Namespace, environment: AgentEnvironment, 
     return 0
 
 
-async def _find(reference: str, environment: AgentEnvironment, agent: Agent) -> Review:
+async def _find(reference: str, environment: AgentEnvironment, agent: Agent) -> CodeReview:
     here, box = environment.directory, environment.review_sandbox()
     diff = await read_diff(reference, here, box, environment.hidden())
     say(f"reviewing {diff.what}, {counted(len(diff.files), 'file')}")
@@ -67,7 +67,7 @@ def _show(event: AgentEvent) -> None:
         say_in_passing(f"swink: {event.name} …")
 
 
-def _print(found: Review, *, is_json: bool) -> None:
+def _print(found: CodeReview, *, is_json: bool) -> None:
     if is_json:
         sys.stdout.write(redact_text(msgspec.json.encode(found).decode()) + "\n")
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from swink.app.assistant.adopting.findings import Finding, NewFile, NewRules, NewServer, NewSetting, Places
+from swink.app.assistant.adopting.findings import Adoptable, NewFile, NewRules, NewServer, NewSetting, Places
 from swink.app.assistant.adopting.theirfiles import table
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.settings import change_setting
@@ -21,7 +21,7 @@ class NotAdopted(AgentError):
     """Something could not be written."""
 
 
-def write_adopted(finding: Finding, places: Places) -> None:
+def write_adopted(finding: Adoptable, places: Places) -> None:
     """Write what a finding becomes, if it becomes anything; blocking, raises `AgentError`."""
     match finding.new:
         case NewRules(rules, scope):

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.app.assistant.adopting.findings import Finding, Places
+from swink.app.assistant.adopting.findings import Adoptable, Places
 from swink.app.assistant.adopting.foreignrules import (
     ForeignRule,
     Verdict,
@@ -60,17 +60,17 @@ _MODES = {
 }
 
 
-def find_claude(places: Places) -> Iterator[Finding]:
+def find_claude(places: Places) -> Iterator[Adoptable]:
     """What there is of Claude Code; blocking."""
     ours, theirs = places.home / ".claude", places.project / ".claude"
-    broken: list[Finding] = []
+    broken: list[Adoptable] = []
     yield from _instructions(places)
     yield from find_own_instructions(ours / OTHER_NAME)
     yield from find_commands(ours / "commands", places, is_users=True)
     yield from find_commands(theirs / "commands", places, is_users=False)
     if os.path.lexists(places.project / SERVERS):
         how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
-        yield Finding("server", places.project / SERVERS, SERVERS, "read", how)
+        yield Adoptable("server", places.project / SERVERS, SERVERS, "read", how)
     state = places.home / ".claude.json"
     known = read_table(state, broken)
     yield from find_servers_of(state, known.get("mcpServers"), places, is_users=True)
@@ -90,13 +90,13 @@ def find_claude(places: Places) -> Iterator[Finding]:
     yield from broken
 
 
-def _instructions(places: Places) -> Iterator[Finding]:
+def _instructions(places: Places) -> Iterator[Adoptable]:
     """The project's own instructions, which are read where they are."""
     path = places.project / OTHER_NAME
     if not os.path.lexists(path):
         return
     if os.path.lexists(places.project / NAME):
-        yield Finding("instructions", path, OTHER_NAME, "cannot", f"is not read, because {NAME} is there")
+        yield Adoptable("instructions", path, OTHER_NAME, "cannot", f"is not read, because {NAME} is there")
         return
     how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
     try:
@@ -104,19 +104,19 @@ def _instructions(places: Places) -> Iterator[Finding]:
     except OSError:
         imports = ""
     told = f"; imports are not followed ({imports})" if imports else ""
-    yield Finding("instructions", path, OTHER_NAME, "read", f"{how}{told}")
+    yield Adoptable("instructions", path, OTHER_NAME, "read", f"{how}{told}")
 
 
-def _others(path: Path, settings: dict[str, Any]) -> Iterator[Finding]:
+def _others(path: Path, settings: dict[str, Any]) -> Iterator[Adoptable]:
     """Hooks, and what else the settings say about permissions."""
     for event in table(settings.get("hooks")):
-        yield Finding("hook", path, event, "yet", "swink runs no hooks yet")
+        yield Adoptable("hook", path, event, "yet", "swink runs no hooks yet")
     permissions = table(settings.get("permissions"))
     if isinstance(mode := permissions.get("defaultMode"), str) and mode != "default":
         how = _MODES.get(mode, "means nothing here")
-        yield Finding("setting", path, f"defaultMode {mode}", "cannot", how)
+        yield Adoptable("setting", path, f"defaultMode {mode}", "cannot", how)
     for place in texts(permissions.get("additionalDirectories")):
-        yield Finding("setting", path, f"additional {place}", "cannot", "name it to swink with --add-dir")
+        yield Adoptable("setting", path, f"additional {place}", "cannot", "name it to swink with --add-dir")
 
 
 def _rules(path: Path, scope: Scope, permissions: dict[str, Any]) -> Iterator[ForeignRule]:

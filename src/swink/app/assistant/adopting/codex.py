@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from swink.app.assistant.adopting.findings import Finding, NewSetting, Places
+from swink.app.assistant.adopting.findings import Adoptable, NewSetting, Places
 from swink.app.assistant.adopting.foreignservers import find_servers_of
 from swink.app.assistant.adopting.theirfiles import (
     find_commands,
@@ -36,13 +36,13 @@ _SANDBOXES = {
 }
 
 
-def find_codex(places: Places) -> Iterator[Finding]:
+def find_codex(places: Places) -> Iterator[Adoptable]:
     """What there is of codex; blocking."""
     theirs = Path(os.environ.get("CODEX_HOME") or places.home / ".codex")
-    broken: list[Finding] = []
+    broken: list[Adoptable] = []
     if os.path.lexists(places.project / NAME):
         how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
-        yield Finding("instructions", places.project / NAME, NAME, "read", how)
+        yield Adoptable("instructions", places.project / NAME, NAME, "read", how)
     yield from find_own_instructions(theirs / NAME)
     yield from find_commands(theirs / "prompts", places, is_users=True)
     for path, is_users in ((theirs / "config.toml", True), (places.project / ".codex/config.toml", False)):
@@ -68,28 +68,28 @@ def _server(given: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "env": env, "headers": headers, "disabled": given.get("enabled") is False}
 
 
-def _settings(path: Path, settings: dict[str, Any], places: Places, *, is_users: bool) -> Iterator[Finding]:
+def _settings(path: Path, settings: dict[str, Any], places: Places, *, is_users: bool) -> Iterator[Adoptable]:
     """The model, and what cannot be taken over as it is."""
     model, provider = settings.get("model"), settings.get("model_provider", "openai")
     if isinstance(model, str) and model.isprintable() and is_users:
         ours = f"openai:{model}"
         if provider != "openai":
             how = f"its provider {provider!r} is one of codex's: see swink models list"
-            yield Finding("setting", path, f"model {model}", "cannot", how)
+            yield Adoptable("setting", path, f"model {model}", "cannot", how)
         elif places.settings.default_model == ours:
-            yield Finding("setting", path, f"model {model}", "here", "is here already, in config.toml")
+            yield Adoptable("setting", path, f"model {model}", "here", "is here already, in config.toml")
         elif places.settings.default_model is not None:
-            yield Finding("setting", path, f"model {model}", "cannot", "another default_model is set here")
+            yield Adoptable("setting", path, f"model {model}", "cannot", "another default_model is set here")
         else:
             becomes = f'becomes default_model = "{ours}" in config.toml'
             new = NewSetting("default_model", ours)
-            yield Finding("setting", path, f"model {model}", "new", becomes, new)
+            yield Adoptable("setting", path, f"model {model}", "new", becomes, new)
     for name, meanings in (("approval_policy", _POLICIES), ("sandbox_mode", _SANDBOXES)):
         if isinstance(value := settings.get(name), str):
             how = meanings.get(value, "means nothing here")
-            yield Finding("setting", path, f"{name} {value}", "cannot", how)
+            yield Adoptable("setting", path, f"{name} {value}", "cannot", how)
     if writing := table(settings.get("sandbox_workspace_write")):
         how = "see [sandbox] in config.toml, and --add-dir"
-        yield Finding("setting", path, f"sandbox_workspace_write ({len(writing)})", "cannot", how)
+        yield Adoptable("setting", path, f"sandbox_workspace_write ({len(writing)})", "cannot", how)
     if hooks := table(settings.get("hooks")):
-        yield Finding("hook", path, ", ".join(hooks), "yet", "swink runs no hooks yet")
+        yield Adoptable("hook", path, ", ".join(hooks), "yet", "swink runs no hooks yet")

@@ -53,7 +53,7 @@ class NewSetting(Struct, frozen=True):
 New = NewRules | NewServer | NewFile | NewSetting
 
 
-class Finding(Struct, frozen=True):
+class Adoptable(Struct, frozen=True):
     """One thing of theirs: where it stands, what it is, and in words what becomes of it."""
 
     kind: Kind
@@ -88,14 +88,14 @@ class Places(Struct, frozen=True):
         return f"~/{path.relative_to(self.home).as_posix()}" if path.is_relative_to(self.home) else str(path)
 
 
-def new_file(kind: Kind, source: Path, name: str, path: Path, data: bytes, becomes: str) -> Finding:
+def new_file(kind: Kind, source: Path, name: str, path: Path, data: bytes, becomes: str) -> Adoptable:
     """A file to write, unless it is there already, with this or with something else in it; blocking."""
     if not os.path.lexists(path):
-        return Finding(kind, source, name, "new", becomes, NewFile(path, data))
+        return Adoptable(kind, source, name, "new", becomes, NewFile(path, data))
     try:
         is_same = path.read_bytes() == data
     except OSError:
         is_same = False
     if is_same:
-        return Finding(kind, source, name, "here", f"is here already: {path}")
-    return Finding(kind, source, name, "cannot", f"{path} is there, with something else in it")
+        return Adoptable(kind, source, name, "here", f"is here already: {path}")
+    return Adoptable(kind, source, name, "cannot", f"{path} is there, with something else in it")

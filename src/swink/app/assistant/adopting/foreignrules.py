@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.app.assistant.adopting.findings import Finding, NewRules, Places
+from swink.app.assistant.adopting.findings import Adoptable, NewRules, Places
 from swink.app.assistant.rulebook import RuleBook, Scope
 from swink.app.assistant.rules import BASH, MCP, CallRule, is_writable, parse_rule
 from swink.errors import MisuseError
@@ -41,7 +41,7 @@ class ForeignRule(Struct, frozen=True):
     """Where of several rules the later one counts, its number."""
 
 
-def find_rules_of(rules: Sequence[ForeignRule], places: Places) -> Iterator[Finding]:
+def find_rules_of(rules: Sequence[ForeignRule], places: Places) -> Iterator[Adoptable]:
     """What becomes of all rules of a program; they are judged together."""
     read = [_read(rule) for rule in rules]
     lost = [rule for rule, ours in read if rule.verdict != "allow" and (not ours or rule.told)]
@@ -49,19 +49,19 @@ def find_rules_of(rules: Sequence[ForeignRule], places: Places) -> Iterator[Find
     for rule, ours in read:
         name = f"{rule.verdict} {rule.shown}"
         if not ours:
-            yield Finding("rule", rule.source, name, "cannot", rule.why or "has no meaning here")
+            yield Adoptable("rule", rule.source, name, "cannot", rule.why or "has no meaning here")
         elif rule.verdict == "allow" and (other := _part_of(rule, lost)):
             why = f"would allow what {other.verdict} {other.shown} does not, which cannot be said here"
-            yield Finding("rule", rule.source, name, "cannot", why)
+            yield Adoptable("rule", rule.source, name, "cannot", why)
         elif rule.verdict == "allow" and rule.scope == "project" and not places.is_trusted:
-            yield Finding("rule", rule.source, name, "cannot", "the folder is not trusted; see swink trust")
+            yield Adoptable("rule", rule.source, name, "cannot", "the folder is not trusted; see swink trust")
         elif known.issuperset(ours):
-            yield Finding("rule", rule.source, name, "here", "is here already")
+            yield Adoptable("rule", rule.source, name, "here", "is here already")
         else:
             lines = ", ".join(each.line for each in ours)
             where = "everywhere" if rule.scope == "user" else "in this project"
             becomes = f"becomes {lines} ({where}){rule.told}"
-            yield Finding("rule", rule.source, name, "new", becomes, NewRules(ours, rule.scope))
+            yield Adoptable("rule", rule.source, name, "new", becomes, NewRules(ours, rule.scope))
 
 
 def bash_rule(rule: ForeignRule, pattern: str) -> ForeignRule:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from swink.app.assistant.adopting.findings import Finding, NewServer, Places
+from swink.app.assistant.adopting.findings import Adoptable, NewServer, Places
 from swink.app.assistant.adopting.theirfiles import table, texts
 from swink.errors import AgentError
 from swink.messages.redact import redact_text
@@ -27,7 +27,7 @@ class _CannotBeHad(Exception):
     pass
 
 
-def find_servers_of(source: Path, servers: Any, places: Places, *, is_users: bool) -> Iterator[Finding]:
+def find_servers_of(source: Path, servers: Any, places: Places, *, is_users: bool) -> Iterator[Adoptable]:
     """What becomes of servers that are written in our form: `command`, `args`, `env`, `url`, `headers`."""
     for name, given in table(servers).items():
         try:
@@ -35,16 +35,16 @@ def find_servers_of(source: Path, servers: Any, places: Places, *, is_users: boo
                 raise _CannotBeHad("belongs to the project: write it into .mcp.json there")
             fields, told = _converted(name, table(given))
         except _CannotBeHad as error:
-            yield Finding("server", source, name, "cannot", str(error))
+            yield Adoptable("server", source, name, "cannot", str(error))
             continue
         known = places.settings.mcp.get(name)
         if known == fields:
-            yield Finding("server", source, name, "here", "is here already, in config.toml")
+            yield Adoptable("server", source, name, "here", "is here already, in config.toml")
         elif known is not None:
-            yield Finding("server", source, name, "cannot", f"[mcp.{name}] in config.toml is another one")
+            yield Adoptable("server", source, name, "cannot", f"[mcp.{name}] in config.toml is another one")
         else:
             becomes = f"becomes [mcp.{name}] in config.toml{told}"
-            yield Finding("server", source, name, "new", becomes, NewServer(name, fields))
+            yield Adoptable("server", source, name, "new", becomes, NewServer(name, fields))
 
 
 def _converted(name: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.app.assistant.adopting.findings import Finding, Places
+from swink.app.assistant.adopting.findings import Adoptable, Places
 from swink.app.assistant.adopting.foreignrules import (
     ForeignRule,
     Verdict,
@@ -50,13 +50,13 @@ _TOOLS: dict[str, tuple[str, ...]] = {
 _ACTIONS: dict[str, Verdict] = {"allow": "allow", "ask": "ask", "deny": "deny"}
 
 
-def find_opencode(places: Places) -> Iterator[Finding]:
+def find_opencode(places: Places) -> Iterator[Adoptable]:
     """What there is of opencode; blocking."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or places.home / ".config") / "opencode"
-    broken: list[Finding] = []
+    broken: list[Adoptable] = []
     if os.path.lexists(places.project / NAME):
         how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
-        yield Finding("instructions", places.project / NAME, NAME, "read", how)
+        yield Adoptable("instructions", places.project / NAME, NAME, "read", how)
     yield from find_own_instructions(base / NAME)
     rules: list[ForeignRule] = []
     inner = places.project / ".opencode"
@@ -77,7 +77,7 @@ def find_opencode(places: Places) -> Iterator[Finding]:
     yield from broken
 
 
-def _settings(path: Path, settings: dict[str, Any], places: Places, *, is_users: bool) -> Iterator[Finding]:
+def _settings(path: Path, settings: dict[str, Any], places: Places, *, is_users: bool) -> Iterator[Adoptable]:
     listed = table(settings.get("mcp"))
     listed = table(listed["servers"]) if isinstance(listed.get("servers"), dict) else listed
     servers = {name: _server(table(given)) for name, given in listed.items()}
@@ -85,19 +85,19 @@ def _settings(path: Path, settings: dict[str, Any], places: Places, *, is_users:
     for name, given in table(settings.get("command")).items():
         fields = table(given)
         if not isinstance(template := fields.get("template"), str) or not name.isprintable() or "/" in name:
-            yield Finding("command", path, f"/{name}", "cannot", "has no template")
+            yield Adoptable("command", path, f"/{name}", "cannot", "has no template")
             continue
         described = fields.get("description")
         head = f"---\ndescription: {' '.join(described.split())}\n---\n" if isinstance(described, str) else ""
         yield command(path, name.lower(), f"{head}{template}\n", places, is_users=is_users)
     for name in table(settings.get("agent")):
-        yield Finding("agent", path, name, "yet", "swink reads no agents yet")
+        yield Adoptable("agent", path, name, "yet", "swink reads no agents yet")
     for name in texts(settings.get("instructions")):
         how = f"is not read by itself; name it in {NAME}"
-        yield Finding("instructions", path, name, "cannot", how)
+        yield Adoptable("instructions", path, name, "cannot", how)
     if isinstance(model := settings.get("model"), str):
         how = "set default_model in config.toml; swink models list has the names"
-        yield Finding("setting", path, f"model {model}", "cannot", how)
+        yield Adoptable("setting", path, f"model {model}", "cannot", how)
 
 
 def _server(given: dict[str, Any]) -> dict[str, Any]:

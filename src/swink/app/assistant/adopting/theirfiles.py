@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from swink.app.assistant.adopting.findings import Finding, Kind, Places, new_file
+from swink.app.assistant.adopting.findings import Adoptable, Kind, Places, new_file
 from swink.app.assistant.customcommands import parse_command
 from swink.app.assistant.instructionfiles import imports_in
 from swink.system.places import config_dir
@@ -20,7 +20,7 @@ _TRAILING = re.compile(r'("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])')
 _RUNS = re.compile(r"!`[^`]+`")
 
 
-def read_table(path: Path, broken: list[Finding]) -> dict[str, Any]:
+def read_table(path: Path, broken: list[Adoptable]) -> dict[str, Any]:
     """The object in a JSON (comments and final commas are fine) or TOML file; empty if there is none.
 
     What is wrong with the file is added to `broken`. Blocking.
@@ -33,10 +33,12 @@ def read_table(path: Path, broken: list[Finding]) -> dict[str, Any]:
         if not isinstance(found, dict):
             raise ValueError("line 1: it holds no object")
     except OSError as error:
-        broken.append(Finding("file", path, path.name, "cannot", f"was not read: {error.strerror or error}"))
+        broken.append(
+            Adoptable("file", path, path.name, "cannot", f"was not read: {error.strerror or error}")
+        )
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        broken.append(Finding("file", path, path.name, "cannot", f"was not read: {why}"))
+        broken.append(Adoptable("file", path, path.name, "cannot", f"was not read: {why}"))
     else:
         return cast("dict[str, Any]", found)
     return {}
@@ -75,14 +77,14 @@ def files_in(folder: Path, ending: str) -> list[Path]:
     return found[:_MOST_FILES]
 
 
-def find_not_yet(folder: Path, kind: Kind, ending: str) -> Iterator[Finding]:
+def find_not_yet(folder: Path, kind: Kind, ending: str) -> Iterator[Adoptable]:
     """Files of a kind that swink does not read yet."""
     for path in files_in(folder, ending):
         name = path.parent.name if path.name == "SKILL.md" else path.stem
-        yield Finding(kind, path, name, "yet", f"swink reads no {kind}s yet")
+        yield Adoptable(kind, path, name, "yet", f"swink reads no {kind}s yet")
 
 
-def find_commands(folder: Path, places: Places, *, is_users: bool) -> Iterator[Finding]:
+def find_commands(folder: Path, places: Places, *, is_users: bool) -> Iterator[Adoptable]:
     """Commands in Markdown files, which become commands of the user or of the project."""
     for path in files_in(folder, ".md"):
         try:
@@ -90,12 +92,12 @@ def find_commands(folder: Path, places: Places, *, is_users: bool) -> Iterator[F
                 raise OSError("it leads out of the project")
             text = read_text(path)
         except (OSError, ValueError) as error:
-            yield Finding("command", path, path.stem, "cannot", f"was not read: {error}")
+            yield Adoptable("command", path, path.stem, "cannot", f"was not read: {error}")
             continue
         yield command(path, path.stem.lower(), text, places, is_users=is_users)
 
 
-def command(source: Path, name: str, text: str, places: Places, *, is_users: bool) -> Finding:
+def command(source: Path, name: str, text: str, places: Places, *, is_users: bool) -> Adoptable:
     """What becomes of one command; blocking."""
     path = (places.commands if is_users else places.project_commands) / f"{name}.md"
     data = text.encode("utf-8", "replace")
@@ -104,20 +106,20 @@ def command(source: Path, name: str, text: str, places: Places, *, is_users: boo
             raise ValueError(f"{places.short(path.parent)} leads out of the project")
         parse_command(path, data)
     except ValueError as error:
-        return Finding("command", source, f"/{name}", "cannot", f"is no command here: {error}")
+        return Adoptable("command", source, f"/{name}", "cannot", f"is no command here: {error}")
     runs = "; its !`…` stays text, nothing is run" if _RUNS.search(text) else ""
     where = "" if is_users else f" in {places.short(path)}, which trust then asks about"
     return new_file("command", source, f"/{name}", path, data, f"becomes /{name}{where}{runs}")
 
 
-def find_own_instructions(path: Path) -> Iterator[Finding]:
+def find_own_instructions(path: Path) -> Iterator[Adoptable]:
     """The user's own instructions, which become ours if there are none; blocking."""
     if not os.path.lexists(path):
         return
     try:
         text = read_text(path)
     except (OSError, ValueError) as error:
-        yield Finding("instructions", path, path.name, "cannot", f"was not read: {error}")
+        yield Adoptable("instructions", path, path.name, "cannot", f"was not read: {error}")
         return
     ours = config_dir() / "AGENTS.md"
     imports = imports_in(text)
