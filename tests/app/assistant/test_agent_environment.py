@@ -22,6 +22,7 @@ from swink.events import MessageUpdate, NestedEvent, ToolExecutionUpdate
 from swink.mcp.serverconfig import StdioServer
 from swink.messages import AssistantMessage, ModelSpec, Text, ToolCall, UserMessage
 from swink.testing import EventCollector, Pause, ScriptedModel
+from swink.tools.coding import ScriptTools
 
 BARE = Path(__file__).parents[2] / "mcp" / "bare_server.py"
 needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra mcp")
@@ -70,6 +71,27 @@ async def test_the_home_itself_gets_tools_only_after_a_yes(tmp_path: Path, monke
     assert "bash" in (await asked(AgentEnvironment(tmp_path, settings=chosen)))[1]
     with pytest.raises(MisuseError, match="not your home directory"):
         AgentEnvironment(tmp_path.parent).work_in_home(True)
+
+
+def test_what_changes_while_a_thread_makes_the_tools_is_no_error_and_counts_for_the_next_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "swink" / "tools").mkdir(parents=True)
+    environment = AgentEnvironment(tmp_path)
+    changes = [True]
+
+    class Changing(ScriptTools):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            if changes:
+                environment.work_in_home(changes.pop())
+
+    monkeypatch.setattr("swink.tools.coding.ScriptTools", Changing)
+    assert "bash" not in {tool.name for tool in environment.tools()}
+    assert not changes
+    assert "bash" in {tool.name for tool in environment.tools()}
 
 
 async def get_chat_alone(place: Path, why: str) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from test_editor_models import PNG
 from textual import events
-from textual._xterm_parser import XTermParser
 from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import TextArea
@@ -33,6 +32,7 @@ from swink.app.tui.editor.external import editor_command, remove_left
 from swink.app.tui.editor.prompthistory import Said, append
 from swink.app.tui.keys import SPELLINGS
 from swink.app.tui.terminal import TerminalApp
+from swink.app.tui.terminal.driver import KeyParser
 from swink.errors import MisuseError
 from swink.messages import Image, Text, UserMessage
 from swink.system.writable import mark_writable
@@ -442,11 +442,17 @@ async def test_what_the_editor_itself_starts_is_not_taken_from_the_workspace(
     assert held
 
 
+@pytest.mark.parametrize("letter", "aqyz")
+def test_alt_and_a_letter_are_one_key_whatever_follows_at_once(letter: str):
+    keys = KeyParser().feed(f"\x1b{letter}\x05\x1b[27u")
+    assert [key.key for key in keys if isinstance(key, events.Key)] == [f"alt+{letter}", "ctrl+e", "escape"]
+
+
 def test_alt_enter_is_known_as_terminals_send_it():
     for sequence in ("\x1b\r", "\x1b[13;3u"):
-        [key] = XTermParser().feed(sequence)
+        [key] = KeyParser().feed(sequence)
         assert isinstance(key, events.Key)
         assert key.key == "alt+enter"
-    [key] = XTermParser().feed("\x1b[27;2;13~")  # tmux, with extended keys in xterm's way
+    [key] = KeyParser().feed("\x1b[27;2;13~")  # tmux, with extended keys in xterm's way
     assert isinstance(key, events.Key)
     assert SPELLINGS[key.key] == "shift+enter"

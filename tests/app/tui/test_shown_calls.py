@@ -13,6 +13,7 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
 from swink.app.tui import ConversationDriver, SwinkApp
+from swink.app.tui.approval import ApprovalPanel, FormPanel
 from swink.app.tui.view import ActiveTools
 from swink.messages import ToolCall
 from swink.testing import ScriptedModel
@@ -68,6 +69,7 @@ async def test_a_call_that_a_panel_asks_about_is_not_listed_a_third_time():
         tools = app.query_one(ActiveTools)
         app.driver.send("push it")
         await until(pilot, lambda: "The agent asks" in screen_text(app))
+        await until(pilot, lambda: app.query_one(FormPanel).guard.is_shown)
         now[0] += 60.0
         await until(pilot, lambda: "1 m 00 s" in screen_text(app))
         assert not tools.display
@@ -75,6 +77,7 @@ async def test_a_call_that_a_panel_asks_about_is_not_listed_a_third_time():
         assert screen_text(app).count("Which branch?") == 2  # what is asked, and the line of the call
         await pilot.press("1")
         await until(pilot, lambda: "Run push?" in screen_text(app))
+        await until(pilot, lambda: app.query_one(ApprovalPanel).guard.is_shown)
         now[0] += 60.0
         app.updater.show_changes()
         await pilot.pause()

@@ -9,7 +9,7 @@ await aclose()                         servers and background commands are ended
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
@@ -53,6 +53,15 @@ from swink.tools.coding.workspace import select_roots
 _ShellTerms = tuple[Level, NetworkRules | None, tuple[Path, ...], str]
 
 
+class _Made(NamedTuple):
+    """The tools of the directory as they were made, in one piece: threads ask while settings change."""
+
+    edition: int
+    terms: _ShellTerms
+    tools: Sequence[Tool]
+    scripts: Sequence[Any]
+
+
 class AgentEnvironment:
     """What one directory offers its conversations: a source of tools, by the model that the agent has now."""
 
@@ -94,9 +103,8 @@ class AgentEnvironment:
         self._terms: dict[str, Any] = {}
         """What an agent of this environment, and its sub-agents, are made with."""
         self._around: Surroundings | None = None
-        self._base: tuple[Tool, ...] | None = None
-        self._scripts: list[Any] = []
-        self._made_with: _ShellTerms = ("workspace", None, (), "")
+        self._edition = 0  # grows when trust or settings change: what was made before is made again
+        self._made: _Made | None = None
 
     @property
     def is_coding(self) -> bool:
@@ -113,7 +121,8 @@ class AgentEnvironment:
         """Have file tools and a shell in the home directory itself, in this session, or not."""
         if not is_home(self.directory):
             raise MisuseError(f"{self.directory} is not your home directory: nothing changes here")
-        self._in_home, self._base = is_wanted, None
+        self._in_home = is_wanted
+        self._edition += 1
 
     @property
     def _why_no_tools(self) -> str | None:
@@ -211,7 +220,8 @@ class AgentEnvironment:
             self._trouble = await find_machine_trouble(USUAL, network=False)
         if self._trouble:
             self._tell_once(describe_machine(self._trouble, is_trusted=self.is_own))
-        self._around, self._base = None, None
+        self._around = None
+        self._edition += 1
         await self._read_instructions()
         for notice in notices:
             self.notify(notice)
@@ -253,45 +263,51 @@ class AgentEnvironment:
 
     def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
         """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
-        terms = self._shell_terms()
-        if self._base is None or terms != self._made_with:
-            from swink.app.assistant.projectscripts import ProjectScripts
-            from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
-
-            here, hidden = self.directory, self.hidden()
-            level, gate, roots, _ = self._made_with = terms
-            given: Any = {"hidden": hidden, "or_none": self.is_own, "approve_domain": gate, "writable": roots}
-            if self._permissions is not None and self._permissions.workspace is not None:
-                self._permissions.workspace.add_roots(roots)
-            if self.is_coding:
-                more: Any = {"outside": self._outside, "is_trusted": lambda: self.is_own}
-                made = coding_tools(here, sandbox=level, background=self.background, **more, **given)
-                self._base = tuple(made)
-            else:
-                self._base = (*fetch_tools(), *todo_tools())
-            if self.trust.is_trusted:
-                from swink.app.assistant.diagnostics import Diagnostics
-
-                alone = Sandbox(here, hidden=hidden)  # nobody is asked about checkers: never without one
-                checks = Diagnostics(here, self.settings.diagnostics, alone, self._tell_once)
-                self._base = tuple(checks.checking(self._base))
-            sandbox = Sandbox(here, level, **given)
-            place, brought = config_dir() / "tools", self._brought
-            own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
-            theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
-            self._scripts = [*own, *theirs]
-        tools = {tool.name: tool for tool in self._base}
-        for tool in (tool for scripts in self._scripts for tool in scripts.tools()):
+        made = self._made
+        if made is None or not self._still_holds(made):
+            made = self._made = self._make_tools(self._edition, self._shell_terms())
+        tools = {tool.name: tool for tool in made.tools}
+        for tool in (tool for scripts in made.scripts for tool in scripts.tools()):
             if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
                 self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
         return list(tools.values())
 
+    def _still_holds(self, made: _Made) -> bool:
+        return made.edition == self._edition and made.terms == self._shell_terms()
+
+    def _make_tools(self, edition: int, terms: _ShellTerms) -> _Made:
+        from swink.app.assistant.projectscripts import ProjectScripts
+        from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
+
+        here, hidden = self.directory, self.hidden()
+        level, gate, roots, _ = terms
+        given: Any = {"hidden": hidden, "or_none": self.is_own, "approve_domain": gate, "writable": roots}
+        if self._permissions is not None and self._permissions.workspace is not None:
+            self._permissions.workspace.add_roots(roots)
+        if self.is_coding:
+            more: Any = {"outside": self._outside, "is_trusted": lambda: self.is_own}
+            tools = coding_tools(here, sandbox=level, background=self.background, **more, **given)
+        else:
+            tools = [*fetch_tools(), *todo_tools()]
+        if self.trust.is_trusted:
+            from swink.app.assistant.diagnostics import Diagnostics
+
+            alone = Sandbox(here, hidden=hidden)  # nobody is asked about checkers: never without one
+            tools = Diagnostics(here, self.settings.diagnostics, alone, self._tell_once).checking(tools)
+        sandbox = Sandbox(here, level, **given)
+        place, brought = config_dir() / "tools", self._brought
+        own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
+        theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
+        return _Made(edition, terms, tuple(tools), (*own, *theirs))
+
     def _is_current(self, tool: object) -> bool:
         """Whether a tool of the directory would be made as it is now, too."""
-        return any(tool is own for own in self._base or ()) and self._made_with == self._shell_terms()
+        made = self._made
+        return made is not None and any(tool is own for own in made.tools) and self._still_holds(made)
 
     def _script_names(self) -> frozenset[str]:
-        return frozenset(tool.name for scripts in self._scripts for tool in scripts.tools())
+        scripts = () if self._made is None else self._made.scripts
+        return frozenset(tool.name for each in scripts for tool in each.tools())
 
     async def _find_trouble(self) -> str:
         """Why commands cannot be sandboxed here; empty if they can."""

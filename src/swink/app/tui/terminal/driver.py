@@ -15,7 +15,7 @@ import threading
 import time
 from codecs import getincrementaldecoder
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from textual import events
@@ -35,8 +35,23 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 4_000_000
 """Characters that wait for a terminal that takes nothing; when there are more, all is drawn anew later."""
+BEGINNINGS = "NOPX"
+"""Letters that begin a longer sequence after an escape."""
 IMPATIENCE = 3
 """How many times Ctrl+C is pressed, over seconds, without being heard, before the program is ended."""
+
+
+class KeyParser(XTermParser):
+    """Textual's parser, which waits after Alt and a letter for more of a sequence.
+
+    An escape that comes meanwhile made it take the letter for one that was typed: Alt+A would answer `a`.
+    """
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        found = list(super()._sequence_to_key_events(sequence, alt))
+        if not found and len(sequence) == 2 and sequence[1].isalpha() and sequence[1] not in BEGINNINGS:
+            return super()._sequence_to_key_events(sequence[1], alt=True)
+        return found
 
 
 class Driver(LinuxDriver):
@@ -201,7 +216,7 @@ class Driver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read keys until there are no more, or nobody wants them."""
-        parser = XTermParser(self._debug)
+        parser = KeyParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         pastes = PasteReader()
         undecided_until = 0.0
