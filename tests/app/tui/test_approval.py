@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from swink import Agent
@@ -256,6 +257,20 @@ async def test_a_question_that_is_withdrawn_makes_way_for_the_next(scene: Scene)
         scene.now += 0.31
         await scene.pilot.press("y")
         assert await two is True
+
+
+async def test_what_is_typed_right_behind_esc_is_for_the_editor_and_no_answer(scene: Scene):
+    async with scene.app.run_test(size=(80, 30)) as scene.pilot:
+        call = scene.call("bash", command="ls")
+        await scene.asked()
+        for key in (Key("escape", "\x1b"), Key("y", "y"), Key("e", "e"), Key("s", "s")):
+            scene.app.post_message(key)  # in one go, as from a slow connection
+        await scene.until(lambda: scene.app.editor.text == "yes")
+        assert not call.done()
+        await scene.pilot.press("alt+a")
+        scene.now += 0.31
+        await scene.pilot.press("n")
+        assert isinstance(await call, Rejected)
 
 
 async def test_the_agents_questions_are_one_form_answered_by_keys(scene: Scene):

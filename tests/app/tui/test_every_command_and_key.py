@@ -195,11 +195,12 @@ def begin(place: Place, provider: Provider) -> Terminal:
 
 def come_back(terminal: Terminal) -> None:
     """To the conversation at rest: never two Esc in a row, which would open rewind."""
-    for number in range(20):
-        if number >= 4 and "running" not in terminal.lines[-1]:
+    for number in range(200):
+        if number >= 4 and re.match(" (idle|aborted|error) ", terminal.lines[-1]):
             return
         terminal.type(f"{SEQUENCES['ctrl+e']}{ESCAPE}")
         terminal.pause(0.1)
+    raise AssertionError(f"it did not come to rest:\n{terminal.shown}")
 
 
 def assert_it_is_typed(terminal: Terminal, word: str) -> None:

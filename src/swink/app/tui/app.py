@@ -174,12 +174,23 @@ class SwinkApp(CommandApp):
         """What is written goes to the editor, wherever the focus is, unless something asks for keys."""
         if isinstance(event, events.Key | events.Paste | events.MouseDown):
             self._handled = event
+            if not event.is_forwarded and self._left_a_question(event):
+                return
             if not event.is_forwarded:
                 self._inputs.append(event)
                 is_text = not isinstance(event, events.Key) or event.is_printable or event.key in _WRITING
                 if is_text and not isinstance(event, events.MouseDown) and not self._takes_text:
                     self.screen.set_focus(self.editor)
         await super().on_event(event)
+
+    def _left_a_question(self, event: events.Event) -> bool:
+        """Whether Esc led from a question to the editor: here, so that keys right behind it are no answer."""
+        panel = next((panel for panel in self.query(AskingPanel) if panel.escapes), None)
+        if panel is None or not isinstance(event, events.Key) or event.key != "escape":
+            return False
+        panel.is_left = True
+        self.screen.set_focus(self.editor)
+        return True
 
     @property
     def _takes_text(self) -> bool:

@@ -59,6 +59,10 @@ class ApprovalPanel(AskingPanel):
     def waiting(self) -> Sequence[person.Question]:
         return self.permissions.waiting
 
+    @property
+    def escapes(self) -> bool:
+        return super().escapes and self._review is None
+
     def update_questions(self, *, editor_is_blank: bool = True) -> None:
         super().update_questions(editor_is_blank=editor_is_blank)
         self._show_title()  # more may wait now

@@ -126,7 +126,12 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
     @property
     def takes_keys(self) -> bool:
         """Whether keys are answers to a question here."""
-        return self.is_asking and self.display and self.has_focus_within
+        return self.is_asking and self.display and self.has_focus_within and self.screen.is_active
+
+    @property
+    def escapes(self) -> bool:
+        """Whether Esc goes back to the editor now, and not a step back in the panel."""
+        return self.takes_keys and self.guard.counts and not self.query_one(AnswerField).display
 
     def update_questions(self, *, editor_is_blank: bool = True) -> None:
         """Show the first question that waits, or nothing; it takes the focus if the editor is not in use."""
@@ -137,7 +142,7 @@ class AskingPanel(EnduringPart, Vertical, can_focus=True):
             return
         if waiting[0] is not self.asked:
             self.open(waiting[0])
-        is_free = editor_is_blank and self.guard.is_idle and self.screen.is_current
+        is_free = editor_is_blank and self.guard.is_idle and self.screen.is_active
         if is_free and not self.is_left and not self.has_focus_within:
             self.take_focus()
 

@@ -52,7 +52,7 @@ class DomainPanel(AskingPanel):
             case "enter":
                 return self.take_key(self._marked)
             case "escape":
-                self.post_message(self.Leave())
+                self.leave()
             case "r":
                 self.query_one(AnswerField).open("", "why not, for the model")
                 self.show_answers()
