@@ -22,21 +22,18 @@ from swink.app.assistant.customcommands import CustomCommand, read_commands
 from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
-from swink.app.assistant.networkrules import NetworkRules
-from swink.app.assistant.outsideapproval import OutsideApproval
 from swink.app.assistant.ownproviders import register_providers
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.settings import UserSettings
-from swink.app.assistant.shellsettings import ShellSettings
+from swink.app.assistant.shellaccess import ShellAccess, ShellTerms
 from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
 from swink.app.assistant.trust import Trust, find_project
 from swink.app.assistant.websearch import search_for
 from swink.app.assistant.workplaces import has_work, is_home, why_no_tools
-from swink.errors import InvalidInput, MisuseError
-from swink.memory.jsonl import sessions_dir
+from swink.errors import MisuseError
 from swink.memory.session import Session
 from swink.messages import Message, ModelSpec
 from swink.models.catalog import with_limits
@@ -47,17 +44,14 @@ from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool
 from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
-from swink.tools.coding.sandbox import Level, Sandbox, SandboxUnavailable
-from swink.tools.coding.workspace import select_roots
-
-_ShellTerms = tuple[Level, NetworkRules | None, tuple[Path, ...], str]
+from swink.tools.coding.sandbox import Sandbox
 
 
 class _Made(NamedTuple):
     """The tools of the directory as they were made, in one piece: threads ask while settings change."""
 
     edition: int
-    terms: _ShellTerms
+    terms: ShellTerms
     tools: Sequence[Tool]
     scripts: Sequence[Any]
 
@@ -72,15 +66,13 @@ class AgentEnvironment:
         self._writable = mark_writable(self.directory)
         self.trust = trust or Trust(find_project(self.directory), "unasked")
         self.settings = settings or UserSettings(config_dir() / "config.toml")
-        self.shell = ShellSettings(self.settings.sandbox)
+        self.access = ShellAccess(self.directory, self.settings.sandbox, lambda: self.is_own, self._tell_once)
+        self.shell = self.access.settings
         """What commands of the agent may do; change it by `choose`."""
-        self._network: NetworkRules | None = None
-        self._permissions: Permissions | None = None
         self._has_begun = has_work(self.directory)
         self._in_home = False
         self._trouble = ""
         """Why no sandbox works on this machine, once that is known."""
-        self._outside: OutsideApproval | None = None
         self.is_first_run = False
         """Whether no model was chosen yet and there is no key."""
         self.changed: Callable[[], None] = lambda: None
@@ -140,11 +132,8 @@ class AgentEnvironment:
 
     def attend(self, permissions: Permissions) -> None:
         """Have these permissions ask the person what only they decide of commands here, and show it."""
-        self._permissions = permissions
-        permissions.shell = self.shell
-        self.shell.find_trouble, self.shell.is_current = self._find_trouble, self._is_current
-        self._network = NetworkRules(permissions, self.shell, self.directory, self._tell_once)
-        self._outside = OutsideApproval(permissions, lambda: self.is_own)
+        self.access.attend(permissions)
+        self.shell.is_current = self._is_current
         permissions.caution = Cautions(
             self.directory, lambda: self._trouble, self._script_names, lambda: self.is_own
         )
@@ -251,7 +240,7 @@ class AgentEnvironment:
         """What the user's own commands run in: nothing in a trusted or empty folder, else the sandbox."""
         if self.trust.is_trusted or not self.is_coding or not has_work(self.directory):
             return None
-        return Sandbox(self.directory, hidden=self.hidden())
+        return Sandbox(self.directory, hidden=self.access.hidden())
 
     def review_sandbox(self) -> Sandbox:
         """What git runs in for a review, also in a trusted folder; there without one if none works here."""
@@ -259,13 +248,13 @@ class AgentEnvironment:
 
         project, is_own = self.trust.project, self.is_own
         readable = find_git_places(project) if is_own else ()
-        return Sandbox(project, readable=readable, hidden=self.hidden(), or_none=is_own)
+        return Sandbox(project, readable=readable, hidden=self.access.hidden(), or_none=is_own)
 
     def _own_tools(self, taken: Sequence[str] = ()) -> Sequence[Tool]:
         """The tools of the directory, and scripts with other names; made in a thread when first wanted."""
         made = self._made
         if made is None or not self._still_holds(made):
-            made = self._made = self._make_tools(self._edition, self._shell_terms())
+            made = self._made = self._make_tools(self._edition, self.access.terms())
         tools = {tool.name: tool for tool in made.tools}
         for tool in (tool for scripts in made.scripts for tool in scripts.tools()):
             if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
@@ -273,28 +262,25 @@ class AgentEnvironment:
         return list(tools.values())
 
     def _still_holds(self, made: _Made) -> bool:
-        return made.edition == self._edition and made.terms == self._shell_terms()
+        return made.edition == self._edition and made.terms == self.access.terms()
 
-    def _make_tools(self, edition: int, terms: _ShellTerms) -> _Made:
+    def _make_tools(self, edition: int, terms: ShellTerms) -> _Made:
         from swink.app.assistant.projectscripts import ProjectScripts
         from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
 
-        here, hidden = self.directory, self.hidden()
-        level, gate, roots, _ = terms
-        given: Any = {"hidden": hidden, "or_none": self.is_own, "approve_domain": gate, "writable": roots}
-        if self._permissions is not None and self._permissions.workspace is not None:
-            self._permissions.workspace.add_roots(roots)
+        here, given = self.directory, self.access.sandbox_options(terms)
         if self.is_coding:
-            more: Any = {"outside": self._outside, "is_trusted": lambda: self.is_own}
-            tools = coding_tools(here, sandbox=level, background=self.background, **more, **given)
+            more: Any = {"outside": self.access.outside, "is_trusted": lambda: self.is_own, **given}
+            tools = coding_tools(here, sandbox=terms.level, background=self.background, **more)
         else:
             tools = [*fetch_tools(), *todo_tools()]
         if self.trust.is_trusted:
             from swink.app.assistant.diagnostics import Diagnostics
 
-            alone = Sandbox(here, hidden=hidden)  # nobody is asked about checkers: never without one
+            # Nobody is asked about checkers: never without a sandbox.
+            alone = Sandbox(here, hidden=self.access.hidden())
             tools = Diagnostics(here, self.settings.diagnostics, alone, self._tell_once).checking(tools)
-        sandbox = Sandbox(here, level, **given)
+        sandbox = Sandbox(here, terms.level, **given)
         place, brought = config_dir() / "tools", self._brought
         own = [ScriptTools(place, sandbox, on_bad=self._tell_bad)] if place.is_dir() else []
         theirs = [] if brought is None else [ProjectScripts(brought, sandbox, self._tell_once)]
@@ -308,40 +294,6 @@ class AgentEnvironment:
     def _script_names(self) -> frozenset[str]:
         scripts = () if self._made is None else self._made.scripts
         return frozenset(tool.name for each in scripts for tool in each.tools())
-
-    async def _find_trouble(self) -> str:
-        """Why commands cannot be sandboxed here; empty if they can."""
-        level, gate, *_ = self._shell_terms()
-        try:
-            await Sandbox(self.directory, level, hidden=self.hidden(), approve_domain=gate).backend()
-        except SandboxUnavailable as error:
-            return str(error)
-        return ""
-
-    def _shell_terms(self) -> _ShellTerms:
-        """The level of commands, who decides about their network, further roots, what the model is told."""
-        now, network, roots = self.shell.now, self._network, self._roots()
-        if now.level == "none":
-            return "none", None, roots, ""
-        if network is None:
-            return "workspace", None, roots, ""
-        if now.network == "on" and not network.has_denials:
-            return "workspace+net", None, roots, ""
-        return "workspace+net", network, roots, network.describe()
-
-    def _roots(self) -> tuple[Path, ...]:
-        """The further roots that can be had; what is wrong with others is told once."""
-        found: list[Path] = []
-        for place in self.shell.now.writable:
-            try:
-                found += select_roots(self.directory, [place])
-            except InvalidInput as error:
-                self._tell_once(str(error))
-        return select_roots(self.directory, found)
-
-    def hidden(self) -> list[Path]:
-        """Places that no tool may read: what was said elsewhere, keys and settings."""
-        return [place for place in (sessions_dir(), config_dir()) if not self.directory.is_relative_to(place)]
 
     async def _prompt(self, context: PromptContext) -> str:
         model = with_limits(ModelSpec("", "") if self.agent is None else self.agent.model)

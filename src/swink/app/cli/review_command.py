@@ -57,7 +57,7 @@ async def _review(arguments: argparse.Namespace, environment: AgentEnvironment, 
 
 async def _find(reference: str, environment: AgentEnvironment, agent: Agent) -> CodeReview:
     here, box = environment.directory, environment.review_sandbox()
-    diff = await read_diff(reference, here, box, environment.hidden())
+    diff = await read_diff(reference, here, box, environment.access.hidden())
     say(f"reviewing {diff.what}, {counted(len(diff.files), 'file')}")
     return await review(agent, agent.system_prompt, diff, _show, environment.shared_policies)
 

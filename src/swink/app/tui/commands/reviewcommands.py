@@ -49,7 +49,7 @@ async def _review(context: CommandContext, reference: str) -> None:
     """Read the diff, have it reviewed and show the findings; a block tells how far it is."""
     driver, started = context.driver, context.driver.clock()
     environment = context.environment
-    hidden = () if environment is None else environment.hidden()
+    hidden = () if environment is None else environment.access.hidden()
     box = Sandbox(_directory(context)) if environment is None else environment.review_sandbox()
     policies = () if environment is None else environment.shared_policies
     diff = await read_diff(reference, _directory(context), box, hidden)
