@@ -18,6 +18,7 @@ from swink.local.gguf import GgufHead
 from swink.local.lifetime import call_in_thread
 from swink.local.llamacpp import Settings
 from swink.local.model import LocalModel, local_model
+from swink.local.prefix import FIXED
 from swink.local.progress import say_on_stderr
 from swink.local.prompt import Answer, Choice, ForcedCall, Native, Output
 from swink.local.replyrequests import VARIED, ReplyRequests
@@ -167,6 +168,7 @@ def _request(
         "stream_options": {"include_usage": True},
         "return_progress": True,  # a chunk per batch of the prompt: a request stops between chunks only
         "cache_prompt": bool(options.cache),
+        FIXED: len(prompt.chat_messages(replace(context, messages=()), wanted, options)),
         **(known.sampling if known else {}),
     }
     match wanted:

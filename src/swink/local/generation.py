@@ -7,18 +7,25 @@ from typing import Any
 
 from swink.local.lifetime import start_thread
 from swink.local.llamacpp import LlamaServer
+from swink.local.prefix import FIXED, PrefixStates, as_read
 
 
 class Generation:
     """One generation: its chunks go to the event loop that asked for it, until it is stopped."""
 
     def __init__(
-        self, server: LlamaServer, request: Mapping[str, Any], ended: Callable[["Generation"], None]
+        self,
+        server: LlamaServer,
+        request: Mapping[str, Any],
+        ended: Callable[["Generation"], None],
+        states: PrefixStates | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._server = server
         self._request = request
         self._ended = ended
+        self._states = states
+        self._fresh = 0
         self.chunks: asyncio.Queue[dict[str, Any] | Exception | None] = asyncio.Queue()
         self.stop = threading.Event()
         self.unloaded = False
@@ -31,7 +38,11 @@ class Generation:
     def _run(self) -> None:
         end: Exception | None = None
         try:
-            self._server.handle_chat_completions(self._request, self._take_chunk)
+            if self._states is not None:
+                self._fresh = self._states.prepare(self._server, self._request, self._take_chunk)
+            if not self.stop.is_set():
+                request = {name: value for name, value in self._request.items() if name != FIXED}
+                self._server.handle_chat_completions(request, self._take_chunk)
         except (ValueError, RuntimeError) as error:  # what xllamacpp raises when llama.cpp refuses a request
             end = error
         finally:
@@ -42,7 +53,7 @@ class Generation:
 
     def _take_chunk(self, chunk: dict[str, Any]) -> bool:
         """Called by llama.cpp for every chunk; True stops the generation."""
-        return self.stop.is_set() or not self._put(chunk)
+        return self.stop.is_set() or not self._put(as_read(chunk, self._fresh) if self._fresh else chunk)
 
     def _put(self, item: dict[str, Any] | Exception | None) -> bool:
         try:

@@ -46,7 +46,12 @@ class LlamaServer(Protocol):
     def handle_chat_completions(
         self, request: Mapping[str, Any], callback: Callable[[dict[str, Any]], bool | None], /
     ) -> Any: ...
+    def handle_completions(
+        self, request: Mapping[str, Any], callback: Callable[[dict[str, Any]], bool | None], /
+    ) -> Any: ...
     def handle_embeddings(self, request: Mapping[str, Any], /) -> dict[str, Any]: ...
+    @property
+    def listening_address(self) -> str: ...
 
 
 def require_runtime() -> Any:
@@ -67,9 +72,20 @@ def require_runtime() -> Any:
             os.environ.pop("OMP_WAIT_POLICY", None)  # child processes keep their own default
 
 
-def open_model(path: Path, head: GgufHead, settings: Settings) -> LlamaServer:
-    """Load a model for use in this process. Blocking; xllamacpp mostly holds the interpreter lock."""
-    return _open(_parameters(path, head, settings), path)
+def open_model(
+    path: Path, head: GgufHead, settings: Settings, *, key: str = "", states: Path | None = None
+) -> LlamaServer:
+    """Load a model for use in this process. Blocking; xllamacpp mostly holds the interpreter lock.
+
+    Its HTTP port takes the key given, else one that nobody knows; states of slots are saved in `states`.
+    """
+    parameters = _parameters(path, head, settings)
+    if key:
+        parameters.api_keys = [key]
+    if states is not None:
+        parameters.slot_save_path = os.path.join(states, "")
+        parameters.endpoint_slots = True
+    return _open(parameters, path)
 
 
 def open_embedder(path: Path, head: GgufHead, settings: Settings) -> LlamaServer:

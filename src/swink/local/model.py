@@ -12,6 +12,7 @@ generation has a thread that ends with it.
 import asyncio
 import copy
 import os
+import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import suppress
@@ -27,7 +28,9 @@ from swink.local.generation import Generation
 from swink.local.gguf import GgufHead, read_head
 from swink.local.lifetime import close_at_exit, start_thread
 from swink.local.llamacpp import LlamaServer, Settings, open_model, require_runtime
+from swink.local.prefix import LlamaHttp, PrefixStates, state_mark, states_dir
 from swink.local.pull import pull
+from swink.local.statefiles import StateFiles
 from swink.local.states import (
     Failed,
     Listener,
@@ -49,6 +52,7 @@ class LoadedModel(Struct, frozen=True):
     server: LlamaServer
     head: GgufHead
     path: Path
+    states: PrefixStates | None = None
 
 
 class _Waiter:
@@ -178,7 +182,7 @@ class LocalModel:
         except BaseException:
             self._queue.give_back()
             raise
-        generation = Generation(loaded.server, request, self._done)
+        generation = Generation(loaded.server, request, self._done, loaded.states)
         with self._lock:
             self._generations.add(generation)
         try:
@@ -223,8 +227,14 @@ class LocalModel:
         if self.settings.chat_template is not None:
             head = replace(head, chat_template=self.settings.chat_template)
         self._read_once(load, path)
-        server = open_model(path, head, self.settings)
-        return LoadedModel(server, head, path)
+        directory = states_dir()
+        if directory is None:
+            return LoadedModel(open_model(path, head, self.settings), head, path)
+        key = secrets.token_urlsafe(32)
+        server = open_model(path, head, self.settings, key=key, states=directory)
+        llama = LlamaHttp(server.listening_address, key)
+        mark = state_mark(path, head.chat_template, self.settings)
+        return LoadedModel(server, head, path, PrefixStates(llama, StateFiles(directory), mark))
 
     def _read_once(self, load: _Load, path: Path) -> None:
         """Read the file into the system's cache: llama.cpp's own loading cannot be watched or stopped."""
