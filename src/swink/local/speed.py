@@ -12,6 +12,7 @@ from msgspec import Struct
 from swink.local.llamacpp import Settings, physical_cores, thread_count
 from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
+from swink.local.states import LocalModelError
 from swink.local.weights import DEFAULT_MODEL
 
 
@@ -31,6 +32,35 @@ class Measurement(Struct, frozen=True):
             f"{self.writing:.0f} tokens/s, stops {self.abort * 1000:.0f} ms after an abort, "
             f"{self.memory:.0f} MB resident"
         )
+
+
+class Pace(Struct, frozen=True):
+    """Tokens per second that a model reads and writes on this machine."""
+
+    reading: float
+    writing: float
+
+    def first_word(self, tokens: int) -> float:
+        """Seconds until the first token of a reply to a prompt with so many tokens to be read."""
+        return tokens / self.reading + 1 / self.writing
+
+
+async def pace(model_id: str = DEFAULT_MODEL, settings: Settings | None = None, seconds: float = 1.0) -> Pace:
+    """Let a model read a little and write for about a second; it stays loaded for what follows."""
+    model = local_model(model_id, settings or Settings())
+    await model.ready(say_on_stderr())
+    tokens, written, began, first = 0, 0, time.perf_counter(), 0.0
+    async with aclosing(model.generate({**_request(256), "cache_prompt": False}, "measure")) as chunks:
+        async for chunk in chunks:
+            tokens = chunk.get("prompt_progress", {}).get("total", tokens)
+            if any(choice.get("delta", {}).get("content") for choice in chunk.get("choices", ())):
+                written += 1
+                first = first or time.perf_counter()
+                if written > 2 and time.perf_counter() - first > seconds:
+                    break
+    if written < 2 or not tokens:
+        raise LocalModelError(f"local:{model_id} wrote too little to be measured")
+    return Pace(tokens / (first - began), (written - 1) / (time.perf_counter() - first))
 
 
 async def measure_threads(

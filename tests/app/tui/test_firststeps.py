@@ -1,5 +1,6 @@
 """First steps on the screen: trust, and a model to begin with."""
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
 from swink.app.tui import ConversationDriver, SwinkApp
+from swink.app.tui.firststeps import load_ahead
 from swink.app.tui.screens.help import Help
 from swink.app.tui.screens.serverform import ServerForm
 from swink.app.tui.screens.trustquestion import TrustQuestion
 from swink.app.tui.screens.wizard import Wizard
 from swink.errors import AuthError
+from swink.local import LocalStreamFn
 from swink.messages import ModelSpec
 from swink.models import catalog
 from swink.models.keys.store import stored_key
@@ -249,6 +252,73 @@ async def test_escape_in_the_wizard_takes_the_embedded_model_and_remembers_it(tm
         await until(pilot, lambda: "local:smollm2-135m  /model takes another" in screen_text(app))
         assert screen_text(app).count("/model takes another") == 1
         app.leave()
+
+
+class Loader(LocalStreamFn):
+    """Local models that are never done with being loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began: list[str] = []
+        self.stopped = False
+
+    async def ready(self, model_id: str) -> None:
+        self.began.append(model_id)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.stopped = True
+
+
+@pytest.fixture
+def loader(monkeypatch: pytest.MonkeyPatch) -> Loader:
+    monkeypatch.setattr(catalog, "_registered", {})
+    loader = Loader()
+    catalog.register_provider("local", lambda: loader)
+    return loader
+
+
+async def test_a_local_model_is_loaded_before_the_first_prompt_and_leaving_does_not_wait_for_it(
+    tmp_path: Path, place: Path, loader: Loader
+):
+    empty, file = tmp_path / "empty", tmp_path / "model.gguf"
+    empty.mkdir()
+    file.write_bytes(b"GGUF")
+    app, _, _ = app_in(empty)
+    app.driver.switch(ModelSpec("local", str(file)))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: bool(loader.began))
+        assert loader.began == [str(file)]
+        assert "? or /help shows keys" in screen_text(app)
+        app.leave()
+    assert loader.stopped
+
+
+@pytest.mark.parametrize("model", ["scripted:model", "local:qwen2.5-coder-1.5b"])
+async def test_no_model_is_loaded_that_is_another_s_or_would_have_to_be_fetched_first(
+    tmp_path: Path, place: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch, model: str
+):
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
+    app, _, _ = app_in(tmp_path)
+    app.driver.switch(ModelSpec(*model.split(":")))
+    await load_ahead(app.driver)
+    assert loader.began == []
+
+
+async def test_the_embedded_model_is_loaded_once_it_was_chosen_and_its_speed_is_told_or_not_measured(
+    tmp_path: Path, place: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, environment, _ = app_in(empty)
+    environment.is_first_run = True
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "is not measured: it is not here yet" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: loader.began == ["smollm2-135m"])
+        app.leave()
+    assert loader.stopped
 
 
 async def test_the_settings_of_the_screen_hold_and_a_key_of_no_action_is_named(

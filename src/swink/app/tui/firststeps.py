@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from contextlib import suppress
 
 from textual.worker import Worker
@@ -57,6 +58,32 @@ async def begin_work(
         if taken_up is not None:
             await taken_up.wait()
         context.driver.send(prompt)
+    else:
+        await load_ahead(context.driver, fetch=environment.is_first_run)
+
+
+async def load_ahead(driver: ConversationDriver, *, fetch: bool = False) -> None:
+    """Load the model of the conversation before it is asked, if it is a local one; another needs none.
+
+    One that is not on this machine is left alone, unless `fetch`. It is done where loading is shown; what
+    goes wrong is told when the model is asked.
+    """
+    model = driver.agent.model
+    if catalog.registered("local") is None:
+        return
+    if model.provider != "local":
+        if "swink.local.model" in sys.modules:  # the wizard has measured one that is not wanted now
+            from swink.local import unload_all
+
+            await in_thread(unload_all)
+        return
+    from swink.local import LocalStreamFn, locate
+
+    function = catalog.stream_fn_for(model)
+    with suppress(AgentError, OSError):
+        is_here = fetch or await in_thread(locate, model.model_id) is not None
+        if is_here and isinstance(function, LocalStreamFn):
+            await function.ready(model.model_id)
 
 
 def tell_unused(context: CommandContext, environment: AgentEnvironment) -> None:

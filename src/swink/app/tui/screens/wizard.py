@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
 from swink.app.assistant import firstrun
+from swink.app.assistant.localspeed import expectation
 from swink.app.tui.escaping import visible
 from swink.app.tui.screens.listscreen import ListRow, key_of
 from swink.app.tui.screens.modelpicker import ModelPicker
@@ -70,10 +71,14 @@ class Wizard(ModalScreen[str | None]):
             yield OptionList(markup=False)
             yield Input(password=True, placeholder="paste the key; it is not shown")
             yield Static("", classes="said", id="problem", markup=False)
+            yield Static("", classes="said", id="speed", markup=False)
             yield Static("", classes="hints", id="hints", markup=False)
 
     def on_mount(self) -> None:
         self._go(self._step)
+        self._say("speed", "")
+        if not self._asks_key_alone:
+            self.run_worker(self._measure(firstrun.EMBEDDED))
 
     def action_back(self) -> None:
         """A step back; from the first one on with the embedded model."""
@@ -157,6 +162,12 @@ class Wizard(ModalScreen[str | None]):
         line.display = bool(text)
         line.update(visible(text))
 
+    async def _measure(self, model: str) -> None:
+        """Say what to expect of a local model on this machine."""
+        name = model.removeprefix("local:")
+        self._say("speed", f"Measuring how fast {name} is on this machine …")
+        self._say("speed", await expectation(name))
+
     async def _check(self, key: str) -> None:
         account = self._account
         if account is None:
@@ -218,11 +229,15 @@ class Wizard(ModalScreen[str | None]):
             loop.call_soon_threadsafe(self._say, "problem", text)
 
         try:
-            self.dismiss(await firstrun.fetch_brighter(show, self._stop))
+            model = await firstrun.fetch_brighter(show, self._stop)
         except AgentError as error:
             self._go("begin")
             if not self._stop.is_set():
                 self._say("problem", str(error))
+            return
+        await self._measure(model)
+        self.notify(str(self.query_one("#speed", Static).content), markup=False, timeout=20)
+        self.dismiss(model)
 
     async def _take_embedded(self) -> None:
         try:
