@@ -4,13 +4,15 @@ BIN := .venv/bin
 # Tests wait as much as they compute, so there are more processes than cores. TESTS may name some of them.
 WORKERS ?= 4
 TESTS ?=
+# Options of benchmarks/localtasks.py, such as smollm2-135m --limit 8
+LOCALTASKS ?=
 # Options of benchmarks/mutants.py, such as --count 20 --only engine/
 MUTANTS ?=
 export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 # Compiled modules are kept: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-more check fix bench soak mutants clean
+.PHONY: run test test-more check fix bench localtasks soak mutants clean
 
 run: .venv/.ready-to-run
 	@$(BIN)/swink
@@ -41,6 +43,11 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/tui.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/telemetry.py
+	$(BIN)/python benchmarks/localtasks.py $(LOCALTASKS)
+
+# What the local models on this machine can do; an hour or more for a model of 1.5B on two cores.
+localtasks: .venv/.ready-to-test
+	$(BIN)/python benchmarks/localtasks.py $(LOCALTASKS)
 
 # Ten minutes of mixed faults: memory, open files, tasks and threads must not grow.
 soak: .venv/.ready-to-test
