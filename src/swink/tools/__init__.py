@@ -1,4 +1,4 @@
-"""Tools: typed functions that a model may call; those for coding are imported when first asked for."""
+"""Tools: typed functions that a model may call; those for coding, and skills, are imported when asked for."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +32,17 @@ if TYPE_CHECKING:
         todo_tools,
         write_tools,
     )
+    from swink.tools.skills import BadSkill, InvalidSkill, Skill, check_skill, read_skills, skill_tools
 
 __all__ = [
     "FINAL_OUTPUT",
     "GONE",
     "Background",
     "BadScript",
+    "BadSkill",
     "DepsT",
     "InvalidArguments",
+    "InvalidSkill",
     "Job",
     "Level",
     "Limits",
@@ -47,6 +50,7 @@ __all__ = [
     "Sandbox",
     "SandboxUnavailable",
     "ScriptTools",
+    "Skill",
     "Tool",
     "ToolContext",
     "ToolError",
@@ -61,6 +65,7 @@ __all__ = [
     "as_tools",
     "bash_tools",
     "call_off_loop",
+    "check_skill",
     "coding_tools",
     "copy_json",
     "cut_result",
@@ -70,9 +75,11 @@ __all__ = [
     "is_tool_name",
     "list_tools",
     "offered_tools",
+    "read_skills",
     "read_tools",
     "script_tools",
     "search_tools",
+    "skill_tools",
     "todo_tools",
     "tool",
     "write_tools",
@@ -82,6 +89,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from swink.tools import coding
+    from importlib import import_module
 
-    return getattr(coding, name)
+    return getattr(import_module(f"swink.tools.{'skills' if 'skill' in name.lower() else 'coding'}"), name)
