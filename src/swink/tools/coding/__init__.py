@@ -62,6 +62,7 @@ def coding_tools(
     or_none: bool = False,
     outside: AskOutside | None = None,
     writable: Sequence[str | Path] = (),
+    shown: Sequence[str | Path] = (),
     is_trusted: Callable[[], bool] | None = None,
 ) -> list[Tool]:
     """The tools for working in a directory.
@@ -79,10 +80,11 @@ def coding_tools(
     commands run without one, and every one of them requires approval. `outside` is asked whether a command
     that the sandbox made fail runs once more outside; while `is_trusted` says so, `git init`, `git remote
     add` and their like write the repository's configuration. `writable` are further directories that
-    commands may write, and tools by absolute paths.
+    commands may write, and tools by absolute paths; `shown` are those that both may only read.
     """
-    workspace = Workspace(root, hidden, readable=readable, writable=writable)
+    workspace = Workspace(root, hidden, readable=readable, writable=writable, shown=shown)
     confined: Any = {"readable": readable, "hidden": hidden, "writable": writable, "or_none": or_none}
+    confined["shown"] = shown
     reached: Any = {"net": net, "net_from": fetch_from, "approve_domain": approve_domain}
     box = Sandbox(workspace.root, sandbox, **confined, **reached)
     return [

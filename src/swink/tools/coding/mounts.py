@@ -57,18 +57,25 @@ class Mounts(Struct, frozen=True):
 
 
 def build_mounts(
-    root: Path, readable: Sequence[str | Path] = (), hidden: Iterable[str | Path] = ()
+    root: Path,
+    readable: Sequence[str | Path] = (),
+    hidden: Iterable[str | Path] = (),
+    shown: Sequence[str] = (),
 ) -> Mounts:
-    """What a command in this workspace sees, with `readable`, without `hidden` (relative to the root)."""
+    """What a command in this workspace sees, with `readable`, without `hidden` (relative to the root).
+
+    `shown` are real paths of directories that it sees even where they lie in a hidden place.
+    """
     home = str(find_home())
     chains = [os.path.realpath(path) for path in list_tool_chains(home) if os.path.exists(path)]
     secrets = list_secret_paths((os.path.join(root, os.path.expanduser(path)) for path in hidden), root=root)
     found = [*SYSTEM, *chains, *(os.path.join(root, os.path.expanduser(path)) for path in readable)]
     linked = [os.path.realpath(f"/etc/{name}") for name in ("resolv.conf", "localtime")]
     found += [path for path in linked if not is_beneath(path, "/etc")]
-    shown = _select_outermost(found, str(root), home, secrets)
-    installed = {path for path in chains if path in shown or is_beneath(path, "/opt")}
-    return Mounts(str(root), home, tuple(shown), secrets, writable=(str(root),), tool_chains=tuple(installed))
+    seen = _select_outermost(found, str(root), home, secrets)
+    installed = {path for path in chains if path in seen or is_beneath(path, "/opt")}
+    seen += [path for path in shown if not any(is_beneath(path, other) for other in seen)]
+    return Mounts(str(root), home, tuple(seen), secrets, writable=(str(root),), tool_chains=tuple(installed))
 
 
 def list_around(path: str, excluded: Collection[str]) -> Iterator[str]:

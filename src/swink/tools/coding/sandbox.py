@@ -52,7 +52,7 @@ from swink.tools.coding.refusals import find_refusal
 from swink.tools.coding.sandboxnotes import explain_refusals
 from swink.tools.coding.sandboxplan import SandboxPlan, plan_sandbox
 from swink.tools.coding.survey import Survey, TooLarge
-from swink.tools.coding.workspace import as_tuple, select_roots
+from swink.tools.coding.workspace import as_tuple, select_roots, select_shown
 
 warn_once = cache(logging.getLogger("swink.tools").warning)
 
@@ -73,7 +73,8 @@ class Sandbox:
     `approve_domain` is asked about any other, once, and `net_from` are networks they may be in besides the
     public internet. A `DomainGate` instead of a function decides for each command, about private addresses
     too; where Landlock is all there is, commands then have no network. `writable` are further directories
-    that commands may write, guarded like the root; under bubblewrap alone. With `or_none` commands run at the
+    that commands may write, guarded like the root; under bubblewrap alone. `shown` are directories that
+    commands may read even where they lie in a hidden place. With `or_none` commands run at the
     level none where no backend works on this machine; `is_proven` tells.
     """
 
@@ -91,6 +92,7 @@ class Sandbox:
         approve_domain: ApproveDomain | DomainGate | None = None,
         or_none: bool = False,
         writable: Sequence[str | Path] = (),
+        shown: Sequence[str | Path] = (),
     ) -> None:
         if level not in get_args(Level):
             raise InvalidInput(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
@@ -109,6 +111,7 @@ class Sandbox:
         self.level: Level = level
         self._readable = as_tuple("readable", readable)
         self._hidden = as_tuple("hidden", hidden)
+        self._shown = select_shown(self.root, shown)
         self._environment = dict(environment or {})
         is_listed = self.net is not None and self.gate is None
         self._backends: list[Backend] = [name for name in backends if not is_listed or name != "landlock"]
@@ -236,10 +239,10 @@ class Sandbox:
 
     def _look(self, is_open: bool) -> SandboxPlan:
         if is_open or str(self.root) == "/":
-            return SandboxPlan(build_mounts(self.root, self._readable, self._hidden))
+            return SandboxPlan(build_mounts(self.root, self._readable, self._hidden, self._shown))
         try:
             with self._looking:
-                plan = plan_sandbox(self.root, self._survey, self._readable, self._hidden)
+                plan = plan_sandbox(self.root, self._survey, self._readable, self._hidden, self._shown)
         except TooLarge as error:
             raise SandboxUnavailable(
                 f"{error}, too many to look through for credentials before every command; "

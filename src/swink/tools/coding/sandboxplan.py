@@ -59,10 +59,14 @@ class SandboxPlan(Struct, frozen=True):
 
 
 def plan_sandbox(
-    root: Path, survey: Survey, readable: Sequence[str | Path] = (), hidden: Sequence[str | Path] = ()
+    root: Path,
+    survey: Survey,
+    readable: Sequence[str | Path] = (),
+    hidden: Sequence[str | Path] = (),
+    shown: Sequence[str] = (),
 ) -> SandboxPlan:
     """The workspace as it is now; raises `TooLarge`."""
-    mounts = build_mounts(root, readable, hidden)
+    mounts = build_mounts(root, readable, hidden, shown)
     mounts = replace(mounts, writable=list_writable(mounts))
     findings = survey.look()
     found = (*findings.credentials, *find_credentials(mounts, Readable(root, readable)))

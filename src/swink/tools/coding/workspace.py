@@ -106,6 +106,7 @@ class Workspace:
     `hidden` adds places inside it that they may not read, whether they exist yet or not; `readable` names
     files with credentials, or directories of them, that they may. Relative paths are relative to the root.
     `writable` are further directories, which absolute paths lead to; no link leads from one to another.
+    `shown` are such directories that tools may read and not write, even where they lie in a hidden place.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Workspace:
         *,
         readable: Sequence[str | Path] = (),
         writable: Sequence[str | Path] = (),
+        shown: Sequence[str | Path] = (),
     ) -> None:
         self._given = os.path.abspath(os.path.expanduser(root))
         self.root = Path(os.path.realpath(self._given))
@@ -125,11 +127,13 @@ class Workspace:
         self._readable = Readable(self.root, as_tuple("readable", readable))
         self._writable = [mark_writable(self.root)]
         self._further: tuple[str, ...] = ()
-        self.add_roots(writable)
+        self._shown: tuple[str, ...] = ()
+        self.add_roots(writable, shown)
 
-    def add_roots(self, places: Sequence[str | Path]) -> None:
-        """Have these further directories, and no others."""
+    def add_roots(self, places: Sequence[str | Path], shown: Sequence[str | Path] = ()) -> None:
+        """Have these further directories, and no others; `shown` ones are not written."""
         self._further = tuple(map(str, select_roots(self.root, places)))
+        self._shown = select_shown(self.root, shown)
         self._writable = [mark_writable(place) for place in (self.root, *map(Path, self._further))]
         secrets = list_secret_paths(root=self.root, missing=True)
         tops = (str(self.root), *self._further)
@@ -139,7 +143,8 @@ class Workspace:
     def base_of(self, path: str) -> str:
         """The root that a path leads into: a further one only if it is absolute and there."""
         full = os.path.normpath(path)
-        found = (top for top in self._further if os.path.isabs(path) and is_beneath(full, top))
+        tops = (*self._shown, *self._further)
+        found = (top for top in tops if os.path.isabs(path) and is_beneath(full, top))
         return next(found, str(self.root))
 
     @contextmanager
@@ -188,7 +193,7 @@ class Workspace:
     def inside(self, target: Target) -> str | None:
         """Where a target is, relative to the root, or in a further root; None outside."""
         root = str(self.root)
-        if any(is_beneath(target.path, top) for top in self._further):
+        if any(is_beneath(target.path, top) for top in (*self._further, *self._shown)):
             return target.path
         return os.path.relpath(target.path, root) if is_beneath(target.path, root) else None
 
@@ -211,7 +216,8 @@ class Workspace:
         if not self._hidden:
             return False
         full = os.path.join(self.root, path)
-        above = (full[:at] for at, char in enumerate(full) if char == "/")
+        over = max((len(top) for top in self._shown if is_beneath(full, top)), default=-1)
+        above = (full[:at] for at, char in enumerate(full) if char == "/" and at > over)
         return full in self._hidden or not self._hidden.isdisjoint(above)
 
     def may_show(self, spot: Spot) -> bool:
@@ -304,6 +310,8 @@ class Workspace:
     def _check(self, path: str, *, write: bool) -> None:
         if self.is_hidden(path):
             raise PathRefused(f"{path} holds secrets; tools do not touch it")
+        if write and any(is_beneath(path, top) for top in self._shown):
+            raise PathRefused(f"{path} can be read, not written; copy it into the workspace to change it")
         if write and ".git" in (part.casefold() for part in path.split("/")):
             raise PathRefused(f"{path} belongs to git; change it with git commands")
 
@@ -390,6 +398,13 @@ def select_roots(root: Path, places: Iterable[str | Path]) -> tuple[Path, ...]:
         if not any(place.is_relative_to(other) for other in (root, *found)):
             found.append(place)
     return tuple(found)
+
+
+def select_shown(root: Path, places: Iterable[str | Path]) -> tuple[str, ...]:
+    """The real paths of directories to read, without those in the root, and what holds it or a home."""
+    given = {Path(os.path.realpath(root / os.path.expanduser(place))) for place in as_tuple("shown", places)}
+    found = [place for place in sorted(given) if place.is_dir() and not place.is_relative_to(root)]
+    return tuple(str(place) for place in found if not (root.is_relative_to(place) or find_homes(place)))
 
 
 class _PathLock:
