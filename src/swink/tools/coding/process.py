@@ -84,6 +84,8 @@ class Launch(Struct, frozen=True):
     """The proxy for the command's network, open while the command runs."""
     running: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered while the command runs."""
+    input: bytes = b""
+    """What stands on its standard input."""
 
 
 class ExitStatus(Struct, frozen=True):
@@ -152,18 +154,23 @@ class HeadAndTail:
 
 
 async def run(
-    launch: Launch, on_output: Callable[[bytes], None], stop: asyncio.Future[None] | None = None
+    launch: Launch,
+    on_output: Callable[[bytes], None],
+    stop: asyncio.Future[None] | None = None,
+    *,
+    on_error: Callable[[bytes], None] | None = None,
 ) -> ExitStatus:
     """Run a command to its end and give its output to `on_output` as it comes.
 
-    Cancelled, it ends the command with everything the command started before the cancellation goes on. Once
-    `stop` is done it does the same, and gives the status.
+    What it writes to standard error goes to `on_error`, or to `on_output` if there is none. Cancelled, it
+    ends the command with everything the command started before the cancellation goes on. Once `stop` is done
+    it does the same, and gives the status.
     """
     if not _POSIX:
         raise CannotStart("commands need a POSIX system (Linux or macOS); use WSL on Windows")
     with launch.running():
         async with launch.egress() if launch.egress else nullcontext():
-            supervisor = _Supervisor(on_output)
+            supervisor = _Supervisor(on_output, on_error)
             try:
                 await supervisor.instruct(launch)
                 if stop is not None:
@@ -179,32 +186,41 @@ async def run(
 
 
 class _Supervisor:
-    """One running supervisor and the three pipes to it."""
+    """One running supervisor and the pipes to it."""
 
-    def __init__(self, on_output: Callable[[bytes], None]) -> None:
+    def __init__(self, on_output: Callable[[bytes], None], on_error: Callable[[bytes], None] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._mark = make_mark()
         lifeline_read, self._lifeline = os.pipe()
         output, output_write = os.pipe()
         status, status_write = os.pipe()
+        errors, errors_write = (-1, -1) if on_error is None else os.pipe()
+        kept = () if on_error is None else (errors_write,)
         try:
             libraries = {name: os.environ[name] for name in _LIBRARIES if name in os.environ}
             self._process = python_script(_START, env=environment(libraries)).popen(
-                stdin=lifeline_read, stdout=output_write, stderr=status_write, start_new_session=True
+                stdin=lifeline_read,
+                stdout=output_write,
+                stderr=status_write,
+                start_new_session=True,
+                pass_fds=kept,
             )
         except OSError as error:
-            for fd in (self._lifeline, output, status):
+            for fd in (self._lifeline, output, status, *((errors,) if kept else ())):
                 os.close(fd)
             raise CannotStart(f"the supervisor of commands could not be started: {error}") from error
         finally:
-            for fd in (lifeline_read, output_write, status_write):
+            for fd in (lifeline_read, output_write, status_write, *kept):
                 os.close(fd)
-        self._output = _Reader(output, on_output)
+        self._errors_fd = errors_write
+        self._outputs = [_Reader(output, on_output)]
+        if on_error is not None:
+            self._outputs.append(_Reader(errors, on_error))
         self._answer = bytearray()
         self._status = _Reader(status, self._hear)
 
     async def instruct(self, launch: Launch) -> None:
-        data = marshal.dumps({**_to_plain(launch), "mark": self._mark})
+        data = marshal.dumps({**_to_plain(launch), "mark": self._mark, "errors": self._errors_fd})
         data = len(data).to_bytes(8, "big") + data
         os.set_blocking(self._lifeline, False)
         while data:
@@ -222,7 +238,7 @@ class _Supervisor:
         if not self._is_complete():
             await self.end()
         if self._is_complete():
-            await asyncio.wait([self._output.closed], timeout=GRACE)
+            await asyncio.wait([reader.closed for reader in self._outputs], timeout=GRACE)
             return marshal.loads(self._answer[8:])
         if text := bytes(self._answer[-2000:]).decode(errors="replace"):
             raise CannotStart(f"the supervisor of the command died with code {self._process.wait()}: {text}")
@@ -256,7 +272,8 @@ class _Supervisor:
 
     def _close(self) -> None:
         self._status.close()
-        self._output.close()
+        for reader in self._outputs:
+            reader.close()
         try:
             self._process.wait(GRACE)
         except subprocess.TimeoutExpired:

@@ -3,7 +3,7 @@
     guardian ──fork──▶ supervisor ──fork, exec──▶ command ─┬─▶ child ─▶ …
 
     stdin   the launch, a marshalled dict; then nothing. Another byte, or its end, means: end the command
-    stdout  the command's own stdout and stderr
+    stdout  the command's own stdout and stderr; the launch may name a descriptor for its stderr
     stderr  the ending, a marshalled dict
 
 It is run by path in an isolated interpreter (`python -I -S supervisor/start.py`). Its start adds to every
@@ -62,6 +62,7 @@ def main() -> None:
     supervisor = os.fork()
     if supervisor:
         os.close(news_write)
+        _close_output(launch)
         _guard(supervisor, news_read, originals)
     os.close(news_read)
     try:
@@ -74,7 +75,6 @@ def main() -> None:
 
 def _guard(supervisor: int, news: int, originals: "list[cleanup.Originals]") -> "NoReturn":
     """Wait for the supervisor's end; should it be killed, stopped or fail, do the rest of its work."""
-    os.close(1)
     _, status = os.waitpid(supervisor, os.WUNTRACED)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
         os._exit(0)
@@ -106,7 +106,7 @@ def _supervise(
         _report(error=str(error))
     os.write(news, f"{child}\n".encode())
     os.close(directory_write)
-    os.close(1)  # the command alone holds the pipe now, so its end is the end of the output
+    _close_output(launch)
     reason = _watch(child, launch, wake_read, guardian)
     left = tree.end_all(child, launch["guards"], 0 if reason in ("processes", "memory") else launch["grace"])
     code, cpu = tree.read_outcome(child)
@@ -119,6 +119,13 @@ def _supervise(
         directory=_last_directory(directory_read),
         notes=_put_right(originals),
     )
+
+
+def _close_output(launch: "Launch") -> None:
+    """Leave the output to the command alone, so that its end is the end of the output."""
+    os.close(1)
+    if launch["errors"] >= 0:
+        os.close(launch["errors"])
 
 
 def _reserve(launch: "Launch") -> list[str]:
@@ -170,8 +177,12 @@ def _become(launch: "Launch", directory_write: int) -> None:
     caught = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     for number in (signal.SIGPIPE, signal.SIGXFSZ, *caught):
         signal.signal(number, signal.SIG_DFL)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(1, 2)
+    os.dup2(_open_input(launch["input"]), 0)
+    if launch["errors"] >= 0:
+        os.dup2(launch["errors"], 2)
+        os.close(launch["errors"])
+    else:
+        os.dup2(1, 2)
     if launch["keep_directory"]:
         os.dup2(directory_write, DIRECTORY_FD)
     os.chdir(launch["cwd"])
@@ -189,6 +200,22 @@ def _become(launch: "Launch", directory_write: int) -> None:
         else:
             confinement.install_filter(program)
     os.execve(launch["argv"][0], launch["argv"], launch["env"])
+
+
+def _open_input(data: bytes) -> int:
+    """What the command reads as its input: a file without a name, so that no one has to write or read it."""
+    if not data:
+        return os.open(os.devnull, os.O_RDONLY)
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("input")
+    else:
+        path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"swink-input-{os.getpid()}-{time.time_ns()}")
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.unlink(path)
+    while data:
+        data = data[os.write(file, data) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _watch(child: int, launch: "Launch", wake: int, guardian: int) -> str | None:
