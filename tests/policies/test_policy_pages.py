@@ -85,6 +85,7 @@ def test_every_policy_is_among_those_whose_examples_run():
         "PiiRedactor",
         "PromptInjectionGuard",
         "PathGuard",
+        "ShellHook",
         "ToolAllowList",
         "ToolDenyList",
     }

@@ -1,5 +1,7 @@
 """Bundled policies: each small, independent, and off until it is listed in `Agent(policies=[…])`."""
 
+from typing import TYPE_CHECKING, Any
+
 from swink.policies.audit import AuditLogger, BrokenLog
 from swink.policies.budget import Budget, Spending
 from swink.policies.chain import Head, Verification
@@ -13,6 +15,10 @@ from swink.policies.probes import Probe, probe
 from swink.policies.recommended import RecommendedPolicies, UnprovenPolicy
 from swink.policies.saving import Checkpoint, CheckpointStore
 
+if TYPE_CHECKING:
+    from swink.policies.hooks.hook import Hook
+    from swink.policies.shellhook import ShellHook
+
 __all__ = [
     "AuditLogger",
     "BrokenLog",
@@ -21,6 +27,7 @@ __all__ = [
     "CheckpointStore",
     "ContentFilter",
     "Head",
+    "Hook",
     "LoopDetection",
     "MaxTurns",
     "PathGuard",
@@ -28,6 +35,7 @@ __all__ = [
     "Probe",
     "PromptInjectionGuard",
     "RecommendedPolicies",
+    "ShellHook",
     "Spending",
     "ToolAllowList",
     "ToolDenyList",
@@ -35,3 +43,11 @@ __all__ = [
     "Verification",
     "probe",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Hook", "ShellHook"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from swink.policies import shellhook  # here: what starts commands is loaded by those who have hooks
+
+    return getattr(shellhook, name)
