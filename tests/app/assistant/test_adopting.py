@@ -191,7 +191,7 @@ def test_everything_of_claude_is_listed_and_written_once(root: Path):
         {
             "home/.claude/CLAUDE.md": "Be brief. See @style.md.",
             "home/.claude/commands/Review.md": "---\nallowed-tools: Bash\n---\nReview $1. !`git diff`",
-            "home/.claude/agents/critic.md": "x",
+            "home/.claude/agents/critic.md": "---\ndescription: criticises\n---\nYou criticise.",
             "home/.claude/skills/pdf/SKILL.md": "x",
             "home/.claude/settings.json": {
                 "permissions": {"allow": ["Bash(git status:*)"], "defaultMode": "bypassPermissions"},
@@ -221,7 +221,7 @@ def test_everything_of_claude_is_listed_and_written_once(root: Path):
         "allow Bash(git status:*)": "new",
         "allow Bash(make:*)": "new",
         "pdf": "yet",
-        "critic": "yet",
+        "critic": "read",
     }
     assert everything(root) == theirs  # only looking changes nothing
     adopt(root, "claude")
@@ -400,7 +400,7 @@ def test_opencode_is_read_as_it_is_written_and_its_last_rule_counts(root: Path):
         ),
         "deny webfetch": "deny fetch_url",
     }
-    assert (kept["critic"].state, kept["docs/*.md"].state) == ("yet", "cannot")
+    assert (kept["critic"].state, kept["docs/*.md"].state) == ("cannot", "cannot")
     assert kept["second"].state == "cannot"  # it belongs to the project
     adopt(root, "opencode")
     assert load_settings().mcp == {
@@ -500,3 +500,26 @@ def test_whatever_their_files_hold_looking_raises_nothing_and_writes_nothing(
             assert finding.becomes
             assert (finding.new is not None) == (finding.state == "new")
     assert everything(root) == before
+
+
+def test_agents_are_read_or_copied_or_refused_with_the_reason(root: Path):
+    good = "---\ndescription: d\n---\nYou work."
+    write(
+        root,
+        {
+            "project/.claude/agents/good.md": good,
+            "project/.claude/agents/deep/deep.md": good,
+            "project/.claude/agents/broken.md": "x",
+            "project/.opencode/agent/other.md": good,
+            "project/.opencode/agent/narrow.md": "---\ndescription: d\npermission:\n  edit: deny\n---\nYou work.",
+            "home/.claude/agents/mine.md": good,
+        },
+    )
+    theirs = found(root, "claude", is_trusted=False) | found(root, "opencode", is_trusted=False)
+    states = {name: (one.state, one.becomes) for name, one in theirs.items() if one.kind == "agent"}
+    assert states["good"] == ("read", "is read as it is once the folder is trusted (swink trust): @good")
+    assert states["mine"] == ("read", "is read as it is: @mine")
+    assert states["broken"][0] == states["deep"][0] == states["narrow"][0] == "cannot"
+    assert "line 1" in states["broken"][1]
+    assert "not directly in .claude/agents" in states["deep"][1]
+    assert states["other"][0] == "new"

@@ -12,6 +12,7 @@ import pytest
 from swink import tool
 from swink.agent.policy import ApprovalRequest
 from swink.app.assistant.agentenvironment import AgentEnvironment, make_assistant
+from swink.app.assistant.delegates import Delegate
 from swink.app.assistant.planning import plan_tools
 from swink.app.assistant.rules import JudgedCall, allowed_by, parse_rule
 from swink.app.assistant.servers import Configured
@@ -266,7 +267,7 @@ async def test_a_servers_tool_named_like_another_gets_a_name_of_its_own_and_is_t
     assert {"read_file", "read_other", "web_look"} <= set(names[0])
     assert names[1] == names[0]
     assert environment.servers.owners == {renamed: "read", "read_other": "read", looking: "web"}
-    assert {tool.name for tool in environment.tools_of("task")} >= {renamed, "read_file"}
+    assert {tool.name for tool in environment.tools_of(Delegate("task"))} >= {renamed, "read_file"}
     told, other = sorted(environment.take_notices())
     assert f"'file' of the MCP server 'read' is named {renamed}" in told
     assert f"'look' of the MCP server 'web' is named {looking}" in other

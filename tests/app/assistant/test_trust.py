@@ -1,4 +1,4 @@
-"""Trust: which projects may bring instructions, servers, scripts and commands along."""
+"""Trust: which projects may bring instructions, servers, scripts, commands and agents along."""
 
 from pathlib import Path
 

@@ -16,9 +16,11 @@ from swink.agent.checkpoint import placeholders
 from swink.agent.config import ApprovalMode, PromptContext
 from swink.agent.policy import Approve, Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
+from swink.app.assistant.agentfiles import read_agents
 from swink.app.assistant.brought import Brought
 from swink.app.assistant.cautions import Cautions, describe_machine
 from swink.app.assistant.customcommands import CustomCommand, read_commands
+from swink.app.assistant.delegates import Delegate
 from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
@@ -29,7 +31,7 @@ from swink.app.assistant.prompts import Surroundings, is_small, look_around, sys
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shellaccess import ShellAccess, ShellTerms
-from swink.app.assistant.subagents import PROMPTS, HoldBelow, Kind, SubAgents
+from swink.app.assistant.subagents import HoldBelow, SubAgents
 from swink.app.assistant.trust import Trust, find_project
 from swink.app.assistant.websearch import search_for
 from swink.app.assistant.workplaces import has_work, is_home, why_no_tools
@@ -205,6 +207,7 @@ class AgentEnvironment:
         for notice in await in_thread(self.shell.follow, self.project):
             self._tell_once(notice)
         self.commands, notices = await in_thread(read_commands, self._brought)
+        self.sub_agents.files, broken = await in_thread(read_agents, self._brought)
         if self._trouble or self.is_coding:
             self._trouble = await find_machine_trouble(USUAL, network=False)
         if self._trouble:
@@ -214,6 +217,8 @@ class AgentEnvironment:
         await self._read_instructions()
         for notice in notices:
             self.notify(notice)
+        for notice in broken:
+            self._tell_once(notice)
         self.servers.fill_in = self.fill_in
         found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
         await self.servers.follow(found)
@@ -313,23 +318,31 @@ class AgentEnvironment:
             self._tell_once(notice)
         return found
 
-    def _make_sub_agent(self, kind: Kind) -> Agent:
+    async def _make_sub_agent(self, started: Delegate) -> Agent:
         assert self.agent is not None
-        prompt = PROMPTS[kind] if self._around is None else f"{PROMPTS[kind]}\n\n{self._around}"
-        tools, others = [_SubAgentTools(self, kind)], self.agent.fallback_models
+        prompt = started.prompt if self._around is None else f"{started.prompt}\n\n{self._around}"
+        limits = started.policies()
         agent = Agent(
-            self.agent.model, system_prompt=prompt, tools=tools, fallback_models=others, **self._terms
+            await started.model(self.agent.model, self._tell_once),
+            system_prompt=prompt,
+            tools=[_SubAgentTools(self, started)],
+            fallback_models=self.agent.fallback_models,
+            policies=[HoldBelow(limits), *limits] if limits else (),
+            **started.narrow(self._terms),
         )
         follower = FallbackFollower()
         agent.subscribe(lambda event: follower.take_event(agent, event))
         return agent
 
-    def tools_of(self, kind: Kind) -> Sequence[Tool]:
+    def tools_of(self, started: Delegate) -> Sequence[Tool]:
         """The tools of a sub-agent now; those that read, if it only looks or the assistant plans by now."""
-        tools = [*self._own_tools(), *(self.servers.tools() if kind == "task" else ())]
+        tools = [*self._own_tools(), *(self.servers.tools() if started.kind == "task" else ())]
+        if started.may_delegate:
+            tools.append(self.sub_agents.task_tool(started))
         offers = () if self.agent is None else self.agent.tools
         is_planning = any(isinstance(offer, ReadOnlyTools) for offer in offers)
-        return [tool for tool in tools if tool.read_only] if kind == "explore" or is_planning else tools
+        allowed = started.allowed(tools, self.servers.owners)
+        return [tool for tool in allowed if tool.read_only] if is_planning else allowed
 
     def _tell_once(self, text: str) -> None:
         if text not in self._said:
@@ -347,12 +360,12 @@ class AgentEnvironment:
 class _SubAgentTools:
     """A source of tools, asked at every turn."""
 
-    def __init__(self, environment: AgentEnvironment, kind: Kind) -> None:
+    def __init__(self, environment: AgentEnvironment, started: Delegate) -> None:
         self._environment = environment
-        self._kind: Kind = kind
+        self._started = started
 
     def tools(self) -> Sequence[Tool]:
-        return self._environment.tools_of(self._kind)
+        return self._environment.tools_of(self._started)
 
 
 def make_assistant(directory: str | Path, model: ModelSpec, **options: Any) -> Agent:

@@ -3,6 +3,7 @@
     .mcp.json          servers that are started, and programs of the project that they name
     .swink/tools       scripts, and the programs beside them
     .swink/commands    prompts, sent as the person's own words
+    .swink/agents      agents that tasks are given to; also .agents/agents and .claude/agents
 
 Every file is kept with a digest of its bytes, its executable bit and where it leads if it is a link. What
 leads out of the project, is no regular file or is too large is not used, and said.
@@ -28,7 +29,9 @@ from swink.system.shorten import clip_list
 SERVERS = ".mcp.json"
 SCRIPTS = ".swink/tools"
 COMMANDS = ".swink/commands"
-BROUGHT_ALONG = (SERVERS, SCRIPTS, COMMANDS)
+AGENTS = (".swink/agents", ".agents/agents", ".claude/agents")
+"""Where agents are, the nearest first."""
+BROUGHT_ALONG = (SERVERS, SCRIPTS, COMMANDS, *AGENTS)
 """Files, and folders with all that is in them, whose every change is asked about.
 
 AGENTS.md is not one of them: it is text that the model reads, like any other file it looks at, it starts

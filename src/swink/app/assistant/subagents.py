@@ -1,7 +1,7 @@
 """Sub-agents: tools by which the assistant gives a task to an agent of its own.
 
     explore   reads and searches only; plan mode has it too
-    task      has the tools of the assistant
+    task      has the tools of the assistant, or is one of the agents that files describe
 
 Each call gets a new agent with the assistant's model and approvals; its events are the call's updates, and
 what it spends is charged to the assistant. The very policies of the assistant hold for every agent started
@@ -9,20 +9,26 @@ inside the run, so that limits count all of them together.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.agent.policy import Policy, PolicyContext, enclosing
+from swink.app.assistant.delegates import MOST_DEEP, Delegate, Kind
 from swink.messages import ToolCall, ToolResult
+from swink.system.shorten import clip_end
 from swink.teams.delegate import agent_tool
 from swink.tools import Tool, ToolContext, ToolError
 
+if TYPE_CHECKING:
+    from swink.app.assistant.agentfiles import AgentFile
+
 _KEPT = 50
-Kind = Literal["explore", "task"]
+_DESCRIBED = 600
+"""Characters of what an agent says it is for."""
 
 _DESCRIPTIONS: dict[Kind, str] = {
     "explore": "Have a sub-agent search and read the files to answer a question, and report. It sees nothing "
@@ -31,14 +37,10 @@ _DESCRIPTIONS: dict[Kind, str] = {
     "task": "Have a sub-agent do a piece of work with all your tools, and report. It sees nothing of this "
     "conversation, so say all it needs to know. Use it for work that is apart from the rest.",
 }
-PROMPTS: dict[Kind, str] = {
-    "explore": "You answer one question about the files of a directory for another agent. Search and read; "
-    "you cannot change anything. Report what you found, with places as path:line, and what you "
-    "did not find. Be brief: your report is all that the other agent sees.",
-    "task": "You do one piece of work in a directory for another agent. Do all of it and nothing else, check "
-    "it, and report what you did, what you found and what is left. Be brief: your report is all "
-    "that the other agent sees.",
-}
+_AGENTS = (
+    "\n\nWith `agent` one of these does it, as its description says; where the user writes @NAME or "
+    "@agent-NAME of one of them, give it that work:\n"
+)
 
 
 class HoldBelow(Policy):
@@ -66,15 +68,19 @@ class SubAgent(Struct, frozen=True):
     ended: float | None = None
     outcome: str = "running"
     cost: float | None = None
+    name: str = ""
+    """Of the agent, which is its kind unless a file describes it."""
 
 
 class SubAgents:
     """The tools `explore` and `task`, and a list of what they started."""
 
-    def __init__(self, make: Callable[[Kind], Agent]) -> None:
+    def __init__(self, make: Callable[[Delegate], Awaitable[Agent]]) -> None:
         self._make = make
         self._listed: dict[str, SubAgent] = {}
         self._running: dict[str, Agent] = {}
+        self.files: Mapping[str, AgentFile] = {}
+        """The agents that files describe, by name."""
 
     @property
     def listed(self) -> Sequence[SubAgent]:
@@ -89,32 +95,73 @@ class SubAgents:
         return agent is not None
 
     def tools(self) -> tuple[Tool, ...]:
-        return self._tool("explore"), self._tool("task")
+        return self._tool("explore", {}), self.task_tool()
 
-    def _tool(self, kind: Kind) -> Tool:
+    def task_tool(self, caller: Delegate = Delegate("task")) -> Tool:
+        """The tool `task` of the assistant, or of an agent that it started."""
+        return self._tool("task", self.files, caller.files)
+
+    def _tool(
+        self, kind: Kind, files: "Mapping[str, AgentFile]", around: "tuple[AgentFile, ...]" = ()
+    ) -> Tool:
         async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
-            agent = self._running[call_id] = self._make(kind)
-            self._list(SubAgent(call_id, kind, arguments["task"], time.time()))
-            outcome, cost = "ended with the run", None
-            try:
-                inner = agent_tool(lambda: agent, kind, _DESCRIPTIONS[kind], max_depth=1)
-                result: ToolResult = await inner.execute(call_id, arguments, ctx)
-                outcome, cost = "done", result.details.get("cost")
-                return result
-            except ToolError as error:
-                details: dict[str, Any] = error.details or {}
-                outcome, cost = str(error).partition("\n")[0], details.get("cost")
-                raise
-            finally:
-                del self._running[call_id]
-                self._list(replace(self._listed[call_id], ended=time.time(), outcome=outcome, cost=cost))
+            name = arguments.get("agent")
+            delegate = Delegate(kind, None if name is None else files[name], around)
+            return await self._run(delegate, call_id, arguments, ctx)
 
-        about = agent_tool(lambda: self._make(kind), kind, _DESCRIPTIONS[kind])
-        schema, is_reader = about.parameters_schema, kind == "explore"
-        return Tool.raw(kind, about.description, schema, execute, read_only=is_reader)
+        about = agent_tool(lambda: self._make(Delegate(kind)), kind, _DESCRIPTIONS[kind])
+        description, schema = (
+            _described(about.description, files),
+            _with_agents(about.parameters_schema, files),
+        )
+        return Tool.raw(kind, description, schema, execute, read_only=kind == "explore")
+
+    async def _run(
+        self, delegate: Delegate, call_id: str, arguments: dict[str, Any], ctx: ToolContext
+    ) -> ToolResult:
+        """Have it work on its task to the end, listed meanwhile and afterwards."""
+        agent = await self._make(delegate)
+        key = self._free_key(call_id)
+        self._running[key] = agent
+        self._list(SubAgent(key, delegate.kind, arguments["task"], time.time(), name=delegate.name))
+        outcome, cost = "ended with the run", None
+        try:
+            inner = agent_tool(lambda: agent, delegate.name, max_depth=MOST_DEEP)
+            result: ToolResult = await inner.execute(call_id, {"task": arguments["task"]}, ctx)
+            outcome, cost = "done", result.details.get("cost")
+            return result
+        except ToolError as error:
+            details: dict[str, Any] = error.details or {}
+            outcome, cost = str(error).partition("\n")[0], details.get("cost")
+            raise
+        finally:
+            del self._running[key]
+            self._list(replace(self._listed[key], ended=time.time(), outcome=outcome, cost=cost))
+
+    def _free_key(self, call_id: str) -> str:
+        """The call's id, unless a call of another agent with the same one runs."""
+        number, key = 1, call_id
+        while key in self._running:
+            number += 1
+            key = f"{call_id} {number}"
+        return key
 
     def _list(self, sub_agent: SubAgent) -> None:
         self._listed[sub_agent.call_id] = sub_agent
         ended = [id for id, listed in self._listed.items() if listed.ended is not None]
         for id in ended[:-_KEPT]:
             del self._listed[id]
+
+
+def _described(text: str, files: "Mapping[str, AgentFile]") -> str:
+    if not files:
+        return text
+    listed = [f"- {name}: {clip_end(file.description, _DESCRIBED)}" for name, file in files.items()]
+    return text + _AGENTS + "\n".join(listed)
+
+
+def _with_agents(schema: Mapping[str, Any], files: "Mapping[str, AgentFile]") -> Mapping[str, Any]:
+    if not files:
+        return schema
+    agent = {"type": "string", "enum": [*files], "description": "Who does it; without it a general agent."}
+    return {**schema, "properties": {**schema["properties"], "agent": agent}}

@@ -1,4 +1,4 @@
-"""Trust: whose instructions, servers, scripts and commands an assistant may take up.
+"""Trust: whose instructions, servers, scripts, commands and agents an assistant may take up.
 
     trust.json    {"/home/ada/project": {"trusted": true, "allowed": {".mcp.json": "9f86d0…"}},
                    "/home/ada/src": {"trusted": true, "below": true}}
@@ -33,7 +33,7 @@ Standing = Literal["trusted", "refused", "unasked", "changed", "never"]
 """What is known about a project; `changed` is one that is trusted, but not with all that it brings along now,
 `never` one that cannot be trusted as a whole."""
 
-READ_WHEN_TRUSTED = "its instructions, MCP servers, scripts and commands"
+READ_WHEN_TRUSTED = "its instructions, MCP servers, scripts, commands and agents"
 
 _QUESTION = f"Do you trust the files in this folder? If you do, {READ_WHEN_TRUSTED} are used."
 _CHANGED = "You trust this folder, but have not seen this in it yet. Use it as it is now?"

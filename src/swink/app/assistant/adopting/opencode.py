@@ -26,6 +26,7 @@ from swink.app.assistant.adopting.foreignrules import (
 from swink.app.assistant.adopting.foreignservers import find_servers_of
 from swink.app.assistant.adopting.theirfiles import (
     command,
+    find_agents,
     find_commands,
     find_not_yet,
     find_own_instructions,
@@ -70,7 +71,7 @@ def find_opencode(places: Places) -> Iterator[Adoptable]:
         for name in ("command", "commands"):
             yield from find_commands(folder / name, places, is_users=is_users)
         for name in ("agent", "agents"):
-            yield from find_not_yet(folder / name, "agent", ".md")
+            yield from find_agents(folder / name, places, is_users=is_users, is_read=False)
         for name in ("skill", "skills"):
             yield from find_not_yet(folder / name, "skill", "SKILL.md")
     yield from find_rules_of([*_in_order(rules)], places)
@@ -91,7 +92,7 @@ def _settings(path: Path, settings: dict[str, Any], places: Places, *, is_users:
         head = f"---\ndescription: {' '.join(described.split())}\n---\n" if isinstance(described, str) else ""
         yield command(path, name.lower(), f"{head}{template}\n", places, is_users=is_users)
     for name in table(settings.get("agent")):
-        yield Adoptable("agent", path, name, "yet", "swink reads no agents yet")
+        yield Adoptable("agent", path, name, "cannot", f"write it as a file: .swink/agents/{name}.md")
     for name in texts(settings.get("instructions")):
         how = f"is not read by itself; name it in {NAME}"
         yield Adoptable("instructions", path, name, "cannot", how)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from swink.app.assistant.adopting.findings import Adoptable, Kind, Places, new_file
+from swink.app.assistant.agentfiles import parse_agent
 from swink.app.assistant.customcommands import parse_command
+from swink.app.assistant.headlines import split_head
 from swink.app.assistant.instructionfiles import imports_in
 from swink.system.places import config_dir
 
@@ -82,6 +84,38 @@ def find_not_yet(folder: Path, kind: Kind, ending: str) -> Iterator[Adoptable]:
     for path in files_in(folder, ending):
         name = path.parent.name if path.name == "SKILL.md" else path.stem
         yield Adoptable(kind, path, name, "yet", f"swink reads no {kind}s yet")
+
+
+def find_agents(folder: Path, places: Places, *, is_users: bool, is_read: bool) -> Iterator[Adoptable]:
+    """Agents in Markdown files: read where they are (`is_read`), or copied to where they are; blocking."""
+    for path in files_in(folder, ".md"):
+        try:
+            if not is_users and not _is_inside(path, places.project):
+                raise OSError("it leads out of the project")
+            if is_read and path.parent != folder:
+                raise OSError(f"it is not directly in {places.short(folder)}")
+            text = read_text(path)
+            agent = parse_agent(path, text.encode())
+            if "permission" in split_head(text)[0]:
+                raise ValueError("its permissions cannot be kept; name its tools in a line of tools:")
+        except (OSError, ValueError) as error:
+            yield Adoptable("agent", path, path.stem, "cannot", f"is no agent here: {error}")
+            continue
+        if is_read:
+            later = "" if is_users or places.is_trusted else " once the folder is trusted (swink trust)"
+            told = "".join(f"; {note}" for note in agent.notes)
+            yield Adoptable(
+                "agent", path, agent.name, "read", f"is read as it is{later}: @{agent.name}{told}"
+            )
+            continue
+        ours = (config_dir() if is_users else places.project / ".swink") / "agents" / path.name
+        if not is_users and not _is_inside(ours, places.project):
+            why = f"{places.short(ours.parent)} leads out of the project"
+            yield Adoptable("agent", path, agent.name, "cannot", why)
+            continue
+        where = "" if is_users else f" in {places.short(ours)}, which trust then asks about"
+        becomes = f"becomes the agent @{agent.name}{where}"
+        yield new_file("agent", path, agent.name, ours, text.encode(), becomes)
 
 
 def find_commands(folder: Path, places: Places, *, is_users: bool) -> Iterator[Adoptable]:

@@ -15,6 +15,7 @@ from swink.app.tui.editor import CommandWord
 from swink.app.tui.terminal import TerminalApp, describe_failure
 from swink.errors import AgentError
 from swink.system.aio import resolve
+from swink.system.shorten import clip_end
 
 
 class CommandApp(TerminalApp):
@@ -24,13 +25,15 @@ class CommandApp(TerminalApp):
     environment: AgentEnvironment | None
 
     def command_words(self) -> Iterator[CommandWord]:
-        """Every command, the user's own included, as the editor completes them."""
+        """Every command, the user's own and agents included, as the editor completes them."""
         for each in COMMANDS.values():
             choices = None if each.choices is None else partial(each.choices, self)
             yield CommandWord(each.name, each.usage, each.help, choices, each.other_names)
         for own in () if self.environment is None else self.environment.commands.values():
             if own.name not in COMMANDS:
                 yield CommandWord(own.name, "", own.help)
+        for agent in () if self.environment is None else self.environment.sub_agents.files.values():
+            yield CommandWord(f"@{agent.name}", "", clip_end(agent.description, 100))
 
     def obey(self, line: str) -> None:
         self.run_worker(self._obey(line), exclusive=False)

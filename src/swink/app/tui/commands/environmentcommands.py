@@ -14,6 +14,7 @@ from swink.events.transcript.blockkinds import counted
 from swink.messages.modelspec import format_dollars
 from swink.models.keys.accounts import ACCOUNTS, account_for
 from swink.models.keys.store import key_places
+from swink.system.shorten import clip_end
 from swink.system.threads import in_thread
 from swink.tools import Tool, as_tools
 
@@ -54,12 +55,14 @@ def agents(context: CommandContext, rest: str) -> None:
         stopped = sub_agents.stop(listed[int(number) - 1].call_id)
         context.say("it is being stopped" if stopped else "it has ended already")
         return
+    for name, file in sub_agents.files.items():
+        context.say(f"@{name}  {file.path}: {clip_end(file.description, 200)}")
     if not listed:
         context.say("no sub-agents yet; the model starts them with explore and task")
     for number_, one in enumerate(listed, 1):
         took = format_age((one.ended or time.time()) - one.started)
         cost = f", {format_dollars(one.cost, 4)}" if one.cost else ""
-        context.say(f"{number_}  {one.kind}, {one.outcome}, {took}{cost}: {one.task[:200]}")
+        context.say(f"{number_}  {one.name}, {one.outcome}, {took}{cost}: {one.task[:200]}")
 
 
 @command("/background", "[read ID | stop ID]", choices=lambda at: _job_words(at), other_names=("/bg",))

@@ -43,7 +43,7 @@ class Completer:
         return mention
 
     async def find(self, start: int, query: str) -> None:
-        """Offer files for a mention: those known first, then those that are there now."""
+        """Offer agents and files for a mention: those known first, then those that are there now."""
         fresh = not self._index.is_stale
         if not fresh and len(self._index) == 0:
             await self._index.refresh()
@@ -52,7 +52,7 @@ class Completer:
             paths = await self._index.find(query)
             if being_typed(self._line()[1]) != (start, query):
                 return
-            self.show_offer(complete_mention(start, query, paths))
+            self.show_offer(complete_mention(start, query, paths, self.commands()))
             if fresh:
                 return
             fresh = True

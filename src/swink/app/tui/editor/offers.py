@@ -76,9 +76,13 @@ def complete_command(line: str, commands: Iterable[CommandWord]) -> Offer | None
     return Offer(len(name) + 1, rest, tuple(Completion(choice, choice) for choice in choices))
 
 
-def complete_mention(start: int, query: str, paths: Sequence[str]) -> Offer:
-    """What a mention may become; a directory goes on."""
-    return Offer(start, query, tuple(map(_mention_completion, paths)))
+def complete_mention(
+    start: int, query: str, paths: Sequence[str], commands: Iterable[CommandWord] = ()
+) -> Offer:
+    """What a mention may become: an agent, which is a command with an @, or a path; a directory goes on."""
+    agents = [word for word in commands if word.name.startswith(f"@{query}")]
+    named = [Completion(f"{word.name} ", word.name, word.help) for word in agents]
+    return Offer(start, query, (*named, *map(_mention_completion, paths)))
 
 
 def is_complete(offer: Offer, typed: str) -> bool:
