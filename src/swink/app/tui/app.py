@@ -200,7 +200,8 @@ class SwinkApp(CommandApp):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """The user is writing: no question takes the focus now."""
-        if event.text_area is self.editor and not self.editor.is_blank:
+        editor = event.text_area
+        if isinstance(editor, Editor) and not editor.is_blank:
             for panel in self.query(AskingPanel):
                 panel.guard.mark_typed()
 
