@@ -24,6 +24,7 @@ class Settings(Struct, frozen=True):
     """How a model is loaded; agents with equal settings share it.
 
     `context` is in tokens, for each of `parallel` conversations; None takes the model's own, at most 8192.
+    `gpu_layers` go to the GPU: as many as fit if it is None, and 0 leaves a GPU alone.
     """
 
     context: int | None = None
@@ -98,6 +99,12 @@ def open_embedder(path: Path, head: GgufHead, settings: Settings) -> LlamaServer
     return _open(parameters, path)
 
 
+def gpu_names() -> list[str]:
+    """The GPUs that the runtime can use, discrete, built in or Metal's; none with a build for CPUs."""
+    devices = require_runtime().get_device_info()
+    return [str(device["description"]) for device in devices if "GPU" in str(device["type"])]
+
+
 def thread_count(wanted: int | None = None) -> int:
     """How many threads to use: as asked for, else SWINK_LOCAL_THREADS, else the physical cores less one."""
     if wanted is not None:
@@ -141,7 +148,7 @@ def _read(path: str) -> str:
 
 def _parameters(path: Path, head: GgufHead, settings: Settings) -> Any:
     runtime = require_runtime()
-    on_cpu = not any("GPU" in str(device["type"]) for device in runtime.get_device_info())
+    on_cpu = settings.gpu_layers == 0 or not gpu_names()
     parameters = runtime.CommonParams()
     parameters.model.path = str(path)
     parameters.n_parallel = settings.parallel
@@ -156,6 +163,8 @@ def _parameters(path: Path, head: GgufHead, settings: Settings) -> Any:
     parameters.warmup = False
     if settings.gpu_layers is not None:
         parameters.n_gpu_layers = settings.gpu_layers
+        # Without layers there, a GPU would still be used for large products and the cache.
+        parameters.no_op_offload = parameters.no_kv_offload = settings.gpu_layers == 0
     if settings.chat_template is not None:
         parameters.chat_template = settings.chat_template
     parameters.verbosity = 3 if os.environ.get("SWINK_LOCAL_VERBOSE") else -1

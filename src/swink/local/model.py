@@ -28,6 +28,7 @@ from swink.local.generation import Generation
 from swink.local.gguf import GgufHead, read_head
 from swink.local.lifetime import close_at_exit, start_thread
 from swink.local.llamacpp import LlamaServer, Settings, open_model, require_runtime
+from swink.local.offload import with_working_gpu
 from swink.local.prefix import LlamaHttp, PrefixStates, state_mark, states_dir
 from swink.local.pull import pull
 from swink.local.statefiles import StateFiles
@@ -227,13 +228,14 @@ class LocalModel:
         if self.settings.chat_template is not None:
             head = replace(head, chat_template=self.settings.chat_template)
         self._read_once(load, path)
+        settings = with_working_gpu(path, self.settings, load.stop)
         directory = states_dir()
         if directory is None:
-            return LoadedModel(open_model(path, head, self.settings), head, path)
+            return LoadedModel(open_model(path, head, settings), head, path)
         key = secrets.token_urlsafe(32)
-        server = open_model(path, head, self.settings, key=key, states=directory)
+        server = open_model(path, head, settings, key=key, states=directory)
         llama = LlamaHttp(server.listening_address, key)
-        mark = state_mark(path, head.chat_template, self.settings)
+        mark = state_mark(path, head.chat_template, settings)
         return LoadedModel(server, head, path, PrefixStates(llama, StateFiles(directory), mark))
 
     def _read_once(self, load: _Load, path: Path) -> None:

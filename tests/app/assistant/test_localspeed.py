@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from swink.app.assistant.localspeed import expectation
+from swink.app.assistant.settings import load_settings
 from swink.local import LocalModelError, speed
 from swink.local.speed import Pace
 
@@ -50,3 +51,16 @@ async def test_a_model_that_writes_nothing_is_no_measurement(tmp_path: Path, mon
     path.write_bytes(b"GGUF")
     monkeypatch.setattr(speed, "pace", measured)
     assert "could not be measured: it wrote too little" in await expectation(str(path))
+
+
+@pytest.mark.parametrize(("written", "layers"), [('"auto"', None), ('"off"', 0), ("12", 12), ('"on"', None)])
+def test_the_setting_of_the_gpu_is_a_word_or_a_number_of_layers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, layers: int | None
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "swink" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(f"[local]\ngpu = {written}\n", "utf-8")
+    settings = load_settings()
+    assert settings.local.gpu_layers == layers
+    assert bool(settings.problems) == (written == '"on"')

@@ -45,6 +45,17 @@ class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
                 parse_pattern(entry)
 
 
+class LocalSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[local]`: how models in this process run."""
+
+    gpu: Literal["auto", "off"] | _Count = "auto"
+    """A number is how many layers go to the GPU."""
+
+    @property
+    def gpu_layers(self) -> int | None:
+        return None if self.gpu == "auto" else 0 if self.gpu == "off" else self.gpu
+
+
 class OwnProvider(Struct, frozen=True, forbid_unknown_fields=True):
     """`[providers.NAME]`: a server of one's own that speaks like a known one."""
 
@@ -85,6 +96,7 @@ class UserSettings(Struct, frozen=True):
     status_line: str | None = None
     status_command: str | None = None
     sandbox: SandboxSettings = SandboxSettings()
+    local: LocalSettings = LocalSettings()
     providers: dict[str, OwnProvider] = {}
     diagnostics: bool | dict[str, CheckerSettings | bool] = True
     keys: dict[str, str] = {}
@@ -107,7 +119,7 @@ _CAUTIOUS: dict[str, Any] = {
 }
 """What holds where a value cannot be understood and the default could be less than was wanted."""
 
-_TABLES = ("sandbox", "providers", "diagnostics", "keys", "mcp")
+_TABLES = ("sandbox", "local", "providers", "diagnostics", "keys", "mcp")
 
 
 def load_settings() -> UserSettings:

@@ -38,6 +38,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "sandbox.network": ("what they reach; a list names the domains that are reached unasked", '"ask"'),
     "sandbox.writable": ("further directories that they may write, as `--add-dir`", '["~/other"]'),
     "sandbox.home": ("whether file tools and a shell are there in the home directory itself", "true"),
+    "local": ("how local models run", '[local] and below it gpu = "off"'),
+    "local.gpu": ("whether they use a GPU that works, or how many layers go there", '"off"'),
     "providers": ("servers of your own", '[providers.mine] and below it kind = "openai"'),
     "providers.NAME.kind": ("which API the server speaks", '"openai"'),
     "providers.NAME.base_url": ("its address", '"http://127.0.0.1:8000/v1"'),

@@ -150,7 +150,7 @@ def _local() -> StreamFn:
         if loading:
             say_in_passing(f"swink: loading local:{state.model} …")
 
-    return LocalStreamFn(progress=show)
+    return LocalStreamFn(progress=show, gpu_layers=load_settings().local.gpu_layers)
 
 
 def _limits(arguments: argparse.Namespace) -> list[Policy]:

