@@ -8,9 +8,11 @@ The tasks are in localtasks.toml; their kinds take turns, so that the first eigh
 finished task is kept in the results, and the next run goes on from there; `--fresh` begins anew. A model has
 a process of its own for each of its parts, with settings and saved states that are empty at first:
 
-    a start, a start again    seconds until the first token, with the load; the second finds what was saved
-    the tasks                 solved, calls, seconds until the first token; the most memory
-    speed                     tokens a second, reading and writing
+    tasks    solved, calls, the most memory, the wait for the first token; with the load for the first task
+    start    the first task in a new process, which finds what the one before has saved
+    speed    tokens a second, reading and writing
+
+Waits are told with the CPU time that the process took for them: on a busy machine they are longer than that.
 """
 
 import argparse
@@ -34,6 +36,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.settings import UserSettings
@@ -56,7 +59,7 @@ PAGE = HERE.parent / "docs" / "local.md"
 BEGIN, END = "<!-- made by benchmarks/localtasks.py -->", "<!-- end of the table -->"
 KINDS = ("question", "find", "edit", "command")
 START_LIMIT = 600.0
-"""Seconds for the first task after a start, which is there to be timed."""
+"""Seconds for the first task after a start: its wait is measured, however long it is."""
 
 
 class Task(Struct, frozen=True):
@@ -96,6 +99,16 @@ class TaskBook(Struct, frozen=True):
         return files
 
 
+class Wait(Struct, frozen=True):
+    """Seconds on the clock, and of CPU time in all threads of the process."""
+
+    clock: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:.1f} s ({self.cpu:.1f} s CPU)"
+
+
 class Outcome(Struct, frozen=True):
     """What came of a task; `missing` says why it is not solved."""
 
@@ -103,11 +116,12 @@ class Outcome(Struct, frozen=True):
     missing: str
     calls: tuple[str, ...]
     has_right_call: bool
-    first_token: float | None
+    first_token: Wait | None
     seconds: float
     answer: str
     load: float = 0.0
     """The load average of the machine at the end."""
+    is_after_start: bool = False
 
 
 class ModelResult(Struct):
@@ -117,8 +131,8 @@ class ModelResult(Struct):
     day: str
     limit: float
     outcomes: dict[str, Outcome] = {}
-    first_start: float | None = None
-    later_start: float | None = None
+    first_start: Wait | None = None
+    later_start: Wait | None = None
     reading: float = 0.0
     writing: float = 0.0
     memory: float = 0.0
@@ -196,17 +210,18 @@ async def do_task(
     )
     agent = environment.make_agent(model, approval_mode="off", stream_fn=stream_fn)
     first_token, trouble = None, ""
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
 
     def watch(event: AgentEvent) -> None:
         nonlocal first_token
         if isinstance(event, MessageUpdate) and first_token is None:
-            first_token = time.perf_counter() - began
+            waited = time.perf_counter() - began, time.process_time() - cpu
+            first_token = Wait(*[round(seconds, 2) for seconds in waited])
 
     agent.subscribe(watch)
     try:
         await environment.open()
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         async with asyncio.timeout(limit):
             result = await agent.run(task.prompt)
         trouble = result.error or ""
@@ -223,7 +238,7 @@ async def do_task(
         trouble or what_is_missing(book, task, answer, folder),
         calls,
         any(call in book.tools[task.kind] for call in calls),
-        None if first_token is None else round(first_token, 2),
+        first_token,
         round(seconds, 1),
         answer[:300],
         round(os.getloadavg()[0], 1),
@@ -240,8 +255,10 @@ async def do_tasks(
     stream_fn: StreamFn | None = None,
 ) -> None:
     """Do the tasks one after the other, and hand over each outcome at once."""
-    for task in todo:
-        keep(await do_task(book, task, folder, model, limit, stream_fn))
+    for number, task in enumerate(todo):
+        most = limit if number else max(limit, START_LIMIT)
+        outcome = await do_task(book, task, folder, model, most, stream_fn)
+        keep(replace(outcome, is_after_start=not number))
 
 
 # The table
@@ -265,15 +282,19 @@ def _cells(result: ModelResult) -> list[str]:
         count = sum(outcome.task.startswith(own) for outcome in solved)
         cells.append(f"{count} of {sum(outcome.task.startswith(own) for outcome in done)}")
     cells.append(f"{sum(outcome.has_right_call for outcome in done)} of {len(done)}")
-    later = [outcome.first_token for outcome in done[1:] if outcome.first_token is not None]
-    usual = statistics.median(later) if later else None
-    cells += [_seconds(each) for each in (result.first_start, result.later_start, usual)]
+    prompts = [outcome.first_token for outcome in done if not outcome.is_after_start]
+    later = [wait for wait in prompts if wait is not None]
+    cells += [str(each or "–") for each in (result.first_start, result.later_start, _median(later))]
     cells += [f"{each:.1f}" if each else "–" for each in (result.reading, result.writing)]
     return [*cells, f"{result.memory:.0f} MB" if result.memory else "–"]
 
 
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} s"
+def _median(waits: Sequence[Wait]) -> Wait | None:
+    if not waits:
+        return None
+    return Wait(
+        statistics.median(wait.clock for wait in waits), statistics.median(wait.cpu for wait in waits)
+    )
 
 
 def page_section(results: Mapping[str, ModelResult], total: int) -> str:
@@ -316,9 +337,8 @@ def measure_model(model: str, options: argparse.Namespace) -> None:
         environ = _environ(Path(scratch), options.threads)
         wanted = [task.id for task in book.in_turn()[: options.limit]]
         parts = [
-            ("start", results[model].first_start is None or results[model].later_start is None),
-            ("start-again", results[model].later_start is None),
             ("tasks", not set(wanted) <= set(results[model].outcomes)),
+            ("start", results[model].later_start is None),
             ("speed", not results[model].reading),
         ]
         limit = [] if options.limit is None else ["--limit", options.limit]
@@ -348,16 +368,15 @@ async def run_part(name: str, options: argparse.Namespace) -> None:
     result, model = results[name], parse_model(f"local:{name}")
     folder, todo = options.scratch / "folder", book.in_turn()[: options.limit]
     match options.part:
-        case "start" | "start-again" as part:
+        case "start":
             outcome = await do_task(book, todo[0], folder, model, START_LIMIT)
-            _show(outcome, part)
-            if part == "start":
-                result.first_start = outcome.first_token
-            else:
-                result.later_start = outcome.first_token
+            _show(outcome, "start")
+            result.later_start = outcome.first_token
         case "tasks":
 
             def keep(outcome: Outcome) -> None:
+                if not result.outcomes:
+                    result.first_start = outcome.first_token
                 result.outcomes[outcome.task] = outcome
                 result.memory = max(result.memory, _peak_megabytes())
                 write_results(options.results, results)
@@ -372,7 +391,7 @@ async def run_part(name: str, options: argparse.Namespace) -> None:
 
 
 def _show(outcome: Outcome, place: str) -> None:
-    first = _seconds(outcome.first_token)
+    first = outcome.first_token or "never"
     ending = outcome.missing or "solved"
     calls = ", ".join(outcome.calls) or "no calls"
     print(

@@ -14,6 +14,7 @@ from benchmarks.localtasks import (
     ModelResult,
     Outcome,
     Task,
+    Wait,
     do_task,
     do_tasks,
     lay_out,
@@ -26,6 +27,7 @@ from benchmarks.localtasks import (
     with_section,
     write_results,
 )
+from msgspec.structs import replace
 
 from swink.errors import StreamError
 from swink.messages import ModelSpec, ToolCall
@@ -48,7 +50,8 @@ def result(*outcomes: Outcome, **measured: Any) -> ModelResult:
 
 
 def outcome(task: str, missing: str = "", *, right: bool = True, first: float | None = 2.0) -> Outcome:
-    return Outcome(task, missing, ("read_file",), right, first, 4.0, "", 1.5)
+    wait = None if first is None else Wait(first, first / 4)
+    return Outcome(task, missing, ("read_file",), right, wait, 4.0, "", 1.5)
 
 
 # What counts as solved
@@ -199,6 +202,15 @@ async def test_what_was_done_before_the_end_of_a_run_is_kept(tmp_path: Path):
     assert kept == ["question-port", "question-tax"]
 
 
+async def test_only_the_first_task_of_a_process_is_after_a_start_and_may_take_longer(tmp_path: Path):
+    kept: list[Outcome] = []
+    todo = [TASKS["question-port"], TASKS["question-tax"]]
+    script = ScriptedModel([[Pause(0.6), "8471"], [Pause(60), "0.19"]])
+    await do_tasks(BOOK, todo, tmp_path / "folder", LARGE, 0.5, kept.append, script)
+    assert [outcome.is_after_start for outcome in kept] == [True, False]
+    assert [outcome.missing for outcome in kept] == ["", "not done within 0 s"]
+
+
 async def test_a_folder_is_as_new_for_the_next_task(tmp_path: Path):
     lay_out(BOOK, TASKS["edit-tax"], tmp_path / "folder")
     (tmp_path / "folder" / "left.txt").touch()
@@ -225,18 +237,19 @@ def test_what_was_not_measured_is_not_shown_as_a_figure():
     )
 
 
-def test_the_table_counts_by_kind_and_leaves_the_first_task_out_of_later_prompts():
+def test_the_table_counts_by_kind_and_leaves_what_is_after_a_start_out_of_later_prompts():
     done = [
-        outcome("question-port", first=50.0),
+        replace(outcome("question-port", first=50.0), is_after_start=True),
         outcome("question-tax", "the answer lacks 0.19", first=3.0),
         outcome("edit-tax", "not done within 90 s", right=False, first=None),
         outcome("command-total", first=5.0),
     ]
-    measured = {"first_start": 9.75, "later_start": 2.5, "reading": 31.25, "writing": 12.0, "memory": 540.4}
+    starts = {"first_start": Wait(9.75, 3.5), "later_start": Wait(2.5, 1.0)}
+    measured = {**starts, "reading": 31.25, "writing": 12.0, "memory": 540.4}
     row = table({"small": result(*done, **measured)}).splitlines()[2]
     assert row == (
         "| `local:small` | 2 of 4 | 1 of 2 | 0 of 0 | 0 of 1 | 1 of 1 | 3 of 4 "
-        "| 9.8 s | 2.5 s | 4.0 s | 31.2 | 12.0 | 540 MB |"
+        "| 9.8 s (3.5 s CPU) | 2.5 s (1.0 s CPU) | 4.0 s (1.0 s CPU) | 31.2 | 12.0 | 540 MB |"
     )
 
 
