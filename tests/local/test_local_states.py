@@ -5,7 +5,6 @@ import logging
 import os
 import resource
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,10 +172,8 @@ async def test_a_reply_that_is_stopped_while_its_beginning_is_read_ends_and_can_
         if isinstance(event, PromptProgress) and event.done:
             break
     await reply.aclose()  # pyright: ignore[reportAttributeAccessIssue]
-    began = time.monotonic()
     while model.generating:
         await asyncio.sleep(0.001)
-    assert time.monotonic() - began < 2.0  # 16 tokens on a busy machine
     assert not list((own_cache / "states").glob("*"))
     await ask(talker.function, "Say blue.", system=SYSTEM, spec=talker.spec, max_tokens=2)
     assert await until_kept(own_cache / "states")

@@ -9,11 +9,12 @@ await aclose()                         servers and background commands are ended
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
 from swink.agent.config import ApprovalMode, PromptContext
+from swink.agent.context.compaction import Summary
 from swink.agent.policy import Approve, Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.app.assistant.agentfiles import read_agents
@@ -31,6 +32,7 @@ from swink.app.assistant.prompts import Surroundings, is_small, look_around, sys
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shellaccess import ShellAccess, ShellTerms
+from swink.app.assistant.skillkeeping import KeepSkills
 from swink.app.assistant.subagents import HoldBelow, SubAgents
 from swink.app.assistant.trust import Trust, find_project
 from swink.app.assistant.websearch import search_for
@@ -47,6 +49,9 @@ from swink.tools import GONE, Tool
 from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
 from swink.tools.coding.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from swink.app.assistant.skillplaces import FoundSkills
 
 
 class _Made(NamedTuple):
@@ -90,6 +95,8 @@ class AgentEnvironment:
         self.instructions: Instructions | None = None
         self.fill_in: FillIn | None = None
         """Puts what the agent asks to the person; without it the agent has no ask_user."""
+        self.skills: FoundSkills | None = None
+        """Those of the user and of a trusted project, once they were read."""
         self._notices: list[str] = []
         self._said: set[str] = set()
         self.shared_policies: Sequence[Policy] = ()
@@ -187,7 +194,7 @@ class AgentEnvironment:
             fallback_models=fallback_models,
             policies=[HoldBelow(policies), *policies] if policies else (),
             # What a small model writes as a summary loses more than a window that is cut.
-            transform_context="window" if is_small(with_limits(model)) else "summary",
+            transform_context="window" if is_small(with_limits(model)) else KeepSkills(Summary()),
             **self._terms,
         )
         return self.agent
@@ -212,6 +219,7 @@ class AgentEnvironment:
             self._trouble = await find_machine_trouble(USUAL, network=False)
         if self._trouble:
             self._tell_once(describe_machine(self._trouble, is_trusted=self.is_own))
+        await self._read_skills()
         self._around = None
         self._edition += 1
         await self._read_instructions()
@@ -260,7 +268,9 @@ class AgentEnvironment:
         made = self._made
         if made is None or not self._still_holds(made):
             made = self._made = self._make_tools(self._edition, self.access.terms())
-        tools = {tool.name: tool for tool in made.tools}
+        window = None if self.agent is None else with_limits(self.agent.model).context_window
+        skills = () if self.skills is None else self.skills.tools(window)
+        tools = {tool.name: tool for tool in (*made.tools, *skills)}
         for tool in (tool for scripts in made.scripts for tool in scripts.tools()):
             if tool.name in taken or tools.setdefault(tool.name, tool) is not tool:
                 self._tell_once(f"a script tool is left out: another tool is named {tool.name}; rename it")
@@ -273,7 +283,8 @@ class AgentEnvironment:
         from swink.app.assistant.projectscripts import ProjectScripts
         from swink.tools.coding import ScriptTools, coding_tools, fetch_tools, todo_tools
 
-        here, given = self.directory, self.access.sandbox_options(terms)
+        shown = () if self.skills is None else self.skills.folders
+        here, given = self.directory, self.access.sandbox_options(terms, shown)
         if self.is_coding:
             more: Any = {"outside": self.access.outside, "is_trusted": lambda: self.is_own, **given}
             tools = coding_tools(here, sandbox=terms.level, background=self.background, **more)
@@ -317,6 +328,13 @@ class AgentEnvironment:
         for notice in found.notices:
             self._tell_once(notice)
         return found
+
+    async def _read_skills(self) -> None:
+        from swink.app.assistant.skillplaces import find_skills
+
+        self.skills = await in_thread(find_skills, self._brought)
+        for notice in self.skills.notices:
+            self._tell_once(notice)
 
     async def _make_sub_agent(self, started: Delegate) -> Agent:
         assert self.agent is not None

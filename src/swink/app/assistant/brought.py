@@ -4,6 +4,7 @@
     .swink/tools       scripts, and the programs beside them
     .swink/commands    prompts, sent as the person's own words
     .swink/agents      agents that tasks are given to; also .agents/agents and .claude/agents
+    .swink/skills      and in .agents, .claude: skills, of each folder from where work is done upwards
 
 Every file is kept with a digest of its bytes, its executable bit and where it leads if it is a link. What
 leads out of the project, is no regular file or is too large is not used, and said.
@@ -12,6 +13,7 @@ leads out of the project, is no regular file or is too large is not used, and sa
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from itertools import islice
@@ -31,7 +33,9 @@ SCRIPTS = ".swink/tools"
 COMMANDS = ".swink/commands"
 AGENTS = (".swink/agents", ".agents/agents", ".claude/agents")
 """Where agents are, the nearest first."""
-BROUGHT_ALONG = (SERVERS, SCRIPTS, COMMANDS, *AGENTS)
+SKILLS = (".swink/skills", ".agents/skills", ".claude/skills")
+"""Where a project, or a folder of it, keeps skills; the first are nearer."""
+BROUGHT_ALONG = (SERVERS, SCRIPTS, COMMANDS, *AGENTS, *SKILLS)
 """Files, and folders with all that is in them, whose every change is asked about.
 
 AGENTS.md is not one of them: it is text that the model reads, like any other file it looks at, it starts
@@ -45,6 +49,7 @@ _KEPT = 1 << 20
 """Bytes up to which a file is kept: larger ones are programs."""
 _TEXTS = (".json", ".toml", ".md")
 _MOST_LINES = 20
+_SKILLS_BELOW = re.compile(r"(.+/\.(?:swink|agents|claude)/skills)(?:/|$)")
 
 
 class BroughtFile(Struct, frozen=True):
@@ -83,6 +88,8 @@ class Brought(Struct, frozen=True):
     servers: dict[str, Any] = {}
     programs: dict[str, Programs] = {}
     """What each server names."""
+    skill_places: tuple[str, ...] = SKILLS
+    """Where skills were looked for, the nearest first."""
 
     def __repr__(self) -> str:
         return f"Brought({str(self.project)!r}, {sorted(self.pieces)})"
@@ -116,11 +123,47 @@ class Brought(Struct, frozen=True):
         }
 
 
-def read_brought(project: Path) -> Brought:
-    """Read what a project, given by its real path, brings along; blocking."""
+def read_brought(project: Path, directory: Path | None = None) -> Brought:
+    """Read what a project brings along for work in a directory of it, both by their real paths; blocking."""
     pieces: dict[str, BroughtFile] = {}
-    for place in BROUGHT_ALONG:
+    for place in (SERVERS, SCRIPTS, COMMANDS):
         pieces |= read_place(project, place)
+    places = _skill_places(project, directory or project)
+    pieces |= _read_skills(project, places)
+    return replace(_with_servers(project, pieces), skill_places=places)
+
+
+def _skill_places(project: Path, directory: Path) -> tuple[str, ...]:
+    above = [place for place in (directory, *directory.parents) if place.is_relative_to(project)]
+    found = [(place / name).relative_to(project) for place in above or [project] for name in SKILLS]
+    return tuple(_key(path.as_posix()) for path in found)
+
+
+def _read_skills(project: Path, places: tuple[str, ...]) -> dict[str, BroughtFile]:
+    """The files of all skills; a link to a folder that is read anyway is passed over."""
+    found: dict[str, BroughtFile] = {}
+    for place in places:
+        for name, piece in read_place(project, place).items():
+            path = project / name
+            real = Path(os.path.realpath(path)) if path.is_symlink() else path
+            is_read = any(real.is_relative_to(project / other) for other in places)
+            if real is path or not is_read or not real.is_dir():
+                found[name] = piece
+    return found
+
+
+def left_elsewhere(allowed: Mapping[str, str], now: Brought) -> dict[str, str]:
+    """Those of the digests that are of skills in folders that were not looked into this time."""
+    below = {name: _SKILLS_BELOW.match(name) for name in allowed}
+    return {
+        name: allowed[name]
+        for name, found in below.items()
+        if found is not None and found[1] not in now.skill_places
+    }
+
+
+def _with_servers(project: Path, pieces: dict[str, BroughtFile]) -> Brought:
+    """The files, with those that servers name."""
     file = pieces.get(SERVERS)
     if file is None or file.data is None:
         return Brought(project, pieces)
@@ -179,7 +222,7 @@ def read_place(project: Path, place: str) -> dict[str, BroughtFile]:
 
 def describe_changes(before: Mapping[str, str], now: Brought) -> tuple[str, ...]:
     """What is new, changed or removed, a line each; the first ones, and how many more there are."""
-    digests = now.digests
+    digests = left_elsewhere(before, now) | now.digests
     lines = [
         f"{'new' if name not in before else 'changed' if name in digests else 'removed'}: {_label(name, now)}"
         for name in sorted({*before, *digests})

@@ -29,6 +29,10 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
         found.append(("command", f"/{one_line(path.stem)}: {_name(path, project)}"))
     for path in (path for folder in AGENTS for path in brought.texts(folder, ".md")):
         found.append(("agent", f"{one_line(path.stem)}: {_name(path, project)}"))
+    for name in sorted(brought.pieces):
+        if name.endswith("/SKILL.md") and name.rpartition("/")[0].rpartition("/")[0] in brought.skill_places:
+            path = project / name
+            found.append(("skill", f"{one_line(path.parent.name)}: {_name(path, project)}"))
     return found
 
 

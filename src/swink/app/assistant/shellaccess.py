@@ -5,7 +5,7 @@ attend(permissions)         the person is asked about hosts and about commands o
 terms()                     how a command would run now
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,11 +68,11 @@ class ShellAccess:
             return ShellTerms("workspace+net", None, roots, "")
         return ShellTerms("workspace+net", network, roots, network.describe())
 
-    def sandbox_options(self, terms: ShellTerms) -> dict[str, Any]:
-        """What every sandbox on these terms is made with, beside its level."""
+    def sandbox_options(self, terms: ShellTerms, shown: Sequence[Path] = ()) -> dict[str, Any]:
+        """What every sandbox on these terms is made with, beside its level; `shown` can be read besides."""
         if self._permissions is not None and self._permissions.workspace is not None:
-            self._permissions.workspace.add_roots(terms.roots)
-        given = {"approve_domain": terms.network, "writable": terms.roots}
+            self._permissions.workspace.add_roots(terms.roots, shown)
+        given = {"approve_domain": terms.network, "writable": terms.roots, "shown": shown}
         return {"hidden": self.hidden(), "or_none": self._is_own(), **given}
 
     def hidden(self) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Trust: whose instructions, servers, scripts, commands and agents an assistant may take up.
+"""Trust: whose instructions, servers, scripts, skills, commands and agents an assistant may take up.
 
     trust.json    {"/home/ada/project": {"trusted": true, "allowed": {".mcp.json": "9f86d0…"}},
                    "/home/ada/src": {"trusted": true, "below": true}}
@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.app.assistant.brought import BROUGHT_ALONG as BROUGHT_ALONG
-from swink.app.assistant.brought import Brought, describe_changes, read_brought
+from swink.app.assistant.brought import Brought, describe_changes, left_elsewhere, read_brought
 from swink.app.assistant.instructionfiles import own_instructions
 from swink.errors import AgentError
 from swink.system.filelock import alone
@@ -33,7 +33,7 @@ Standing = Literal["trusted", "refused", "unasked", "changed", "never"]
 """What is known about a project; `changed` is one that is trusted, but not with all that it brings along now,
 `never` one that cannot be trusted as a whole."""
 
-READ_WHEN_TRUSTED = "its instructions, MCP servers, scripts, commands and agents"
+READ_WHEN_TRUSTED = "its instructions, MCP servers, scripts, skills, commands and agents"
 
 _QUESTION = f"Do you trust the files in this folder? If you do, {READ_WHEN_TRUSTED} are used."
 _CHANGED = "You trust this folder, but have not seen this in it yet. Use it as it is now?"
@@ -120,7 +120,7 @@ def look_up(directory: str | Path) -> Trust:
     entry = _entry_for(project, _load())
     if entry is not None and not entry.trusted:
         return Trust(project, "refused")
-    brought = read_brought(project)
+    brought = read_brought(project, Path(os.path.realpath(directory)))
     if entry is None:
         return Trust(project, "unasked", brought)
     changes = describe_changes(entry.allowed, brought)
@@ -130,9 +130,9 @@ def look_up(directory: str | Path) -> Trust:
 def look_afresh(directory: str | Path) -> Trust:
     """The project of a directory as if it had never been asked about; blocking."""
     project = find_project(directory)
-    return (
-        Trust(project, "never") if is_too_wide(project) else Trust(project, "unasked", read_brought(project))
-    )
+    if is_too_wide(project):
+        return Trust(project, "never")
+    return Trust(project, "unasked", read_brought(project, Path(os.path.realpath(directory))))
 
 
 def decisions() -> dict[str, str]:
@@ -153,7 +153,8 @@ def answer(trust: Trust, key: str) -> Trust:
     def decide(known: _Entry | None) -> _Entry:
         was_below = trust.standing == "changed" and known is not None and known.below
         below = key == "a" or was_below
-        return _Entry(True, below, trust.brought.digests) if is_trusted else _Entry(False)
+        before = {} if known is None else left_elsewhere(known.allowed, trust.brought)
+        return _Entry(True, below, before | trust.brought.digests) if is_trusted else _Entry(False)
 
     _change(trust.project, decide)
     return decided(trust, is_trusted)

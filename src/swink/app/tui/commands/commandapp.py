@@ -10,6 +10,7 @@ from textual.screen import Screen
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.tui.commands import COMMANDS, find_command, listed
+from swink.app.tui.commands.skillcommands import PREFIX, enter_skill
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import CommandWord
 from swink.app.tui.terminal import TerminalApp, describe_failure
@@ -34,6 +35,9 @@ class CommandApp(TerminalApp):
                 yield CommandWord(own.name, "", own.help)
         for agent in () if self.environment is None else self.environment.sub_agents.files.values():
             yield CommandWord(f"@{agent.name}", "", clip_end(agent.description, 100))
+        skills = None if self.environment is None else self.environment.skills
+        for skill in () if skills is None else skills.skills.values():
+            yield CommandWord(f"{PREFIX}{skill.name}", "[what to do]", skill.description.splitlines()[0])
 
     def obey(self, line: str) -> None:
         self.run_worker(self._obey(line), exclusive=False)
@@ -62,6 +66,9 @@ class CommandApp(TerminalApp):
             self.driver.send(own.expand(rest.strip()))
             return
         try:
+            if name.startswith(PREFIX):
+                await enter_skill(self.driver, self.environment, name.removeprefix(PREFIX), rest.strip())
+                return
             await resolve(find_command(name).action(self, rest.strip()))
         except (AgentError, OSError) as error:
             self.driver.say(str(error), "error")

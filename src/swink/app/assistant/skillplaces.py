@@ -1,0 +1,128 @@
+"""Where the skills of an assistant are found, the nearest first.
+
+    .swink/skills, .agents/skills, .claude/skills    of the directory, and of each above it up to the root of
+                                                     the project; only with trust
+    skills                                           in swink's own configuration
+    .agents/skills, .claude/skills                   of the user's home
+
+Of two skills with one name the nearest counts; the other one is listed with its reason. Those of a project
+are used as they were when they were trusted.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.app.assistant.brought import SKILLS, Brought
+from swink.system.places import NoHome, config_dir, home_dir
+from swink.tools import Tool
+from swink.tools.skills import (
+    BadSkill,
+    InvalidSkill,
+    Skill,
+    enter_text,
+    make_skill_tools,
+    parse_skill,
+    read_skills,
+)
+from swink.tools.skills.skillfile import FILE_NAMES
+
+SHARE = 0.02
+"""How much of a model's window the index of skills may take."""
+_USUAL_WINDOW = 200_000
+
+
+class Shadowed(Struct, frozen=True):
+    """A skill that is not used because a nearer one has its name."""
+
+    skill: Skill
+    by: Skill
+
+    @property
+    def reason(self) -> str:
+        """Why it is not used."""
+        return f"{self.by.path} is nearer and has the same name"
+
+
+class FoundSkills:
+    """The skills that an assistant has, and those that it does not use, with the reason."""
+
+    def __init__(
+        self,
+        skills: Sequence[Skill] = (),
+        shadowed: Sequence[Shadowed] = (),
+        bad: Sequence[BadSkill] = (),
+    ) -> None:
+        self.skills = {skill.name: skill for skill in skills}
+        self.shadowed = tuple(shadowed)
+        self.bad = tuple(bad)
+        self._made: tuple[int, Sequence[Tool]] = 0, ()
+
+    @property
+    def notices(self) -> list[str]:
+        """What is wrong with those that are broken, a line each."""
+        return [f"a skill is not used: {bad}" for bad in self.bad]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders that tools and commands may read."""
+        return [skill.folder for skill in self.skills.values()]
+
+    def tools(self, window: int | None) -> Sequence[Tool]:
+        """The tools for a model with such a window; the same ones as long as it does not change."""
+        if not self.skills:
+            return ()
+        most = int((window or _USUAL_WINDOW) * SHARE)
+        if self._made[0] != most:
+            self._made = most, make_skill_tools(list(self.skills.values()), most_tokens=most)
+        return self._made[1]
+
+
+def find_skills(brought: Brought | None) -> FoundSkills:
+    """The skills of the user and of what a trusted project has brought along; blocking."""
+    found: dict[str, Skill] = {}
+    shadowed: list[Shadowed] = []
+    bad: list[BadSkill] = []
+    theirs = () if brought is None else _brought_skills(brought)
+    for item in (*theirs, *_own_skills()):
+        match item:
+            case BadSkill():
+                bad.append(item)
+            case Skill() if (nearer := found.setdefault(item.name, item)) is not item:
+                shadowed.append(Shadowed(item, nearer))
+            case _:
+                pass
+    return FoundSkills(list(found.values()), shadowed, bad)
+
+
+def prompt_for(skill: Skill, arguments: str, is_entered: bool) -> str:
+    """What is sent when a person asks for a skill by `/skill:name arguments`; blocking."""
+    wish = arguments or "Do what it says."
+    if is_entered:
+        return f"Use the skill {skill.name}, which is in this conversation already. {wish}"
+    return f"{enter_text(skill)}\n\nUse the skill {skill.name}. {wish}"
+
+
+def _brought_skills(brought: Brought) -> Iterator[Skill | BadSkill]:
+    for place in brought.skill_places:
+        for name in sorted(brought.pieces):
+            folder, _, file = name.rpartition("/")
+            data = brought.pieces[name].data
+            if data is None or file not in FILE_NAMES or folder.rpartition("/")[0] != place:
+                continue
+            path = brought.project / name
+            try:
+                yield parse_skill(path, data)
+            except InvalidSkill as error:
+                yield BadSkill(path, error.problem)
+
+
+def _own_skills() -> Iterator[Skill | BadSkill]:
+    places = [config_dir() / "skills"]
+    with suppress(NoHome):
+        places += [home_dir() / name for name in SKILLS[1:]]
+    for place in places:
+        skills, bad = read_skills(place)
+        yield from (*skills, *bad)
