@@ -4,9 +4,11 @@ import asyncio
 import math
 
 import pytest
+from talking import ask
 
 from swink.errors import ContextWindowOverflow, InvalidInput
 from swink.local import Embedder, LocalEmbedder, LocalStreamFn, similarity
+from swink.local.llamacpp import physical_cores
 
 
 async def test_vectors_have_length_one_and_come_in_order(weights: object):
@@ -44,3 +46,37 @@ async def test_wrong_input_is_refused_with_what_to_change():
     for wrong in ({"context": "2048"}, {"threads": 0}, {"parallel": True}, {"batch": 1.5}):
         with pytest.raises(InvalidInput, match=f"{next(iter(wrong))} is .* at least 1"):
             LocalStreamFn(**wrong)
+
+
+async def test_agents_and_embeddings_share_one_model_and_the_prompt_stays_read(weights: object):
+    function, embedder = LocalStreamFn(threads=physical_cores()), LocalEmbedder(threads=physical_cores())
+    shared = function.model("smollm2-135m")
+    first, long = await embedder.embed(["a cat", "word " * 50])  # longer than a batch
+    assert math.isclose(math.fsum(value * value for value in long), 1, rel_tol=1e-6)
+    server = shared.servers()[0]
+    before = (await ask(function, "Say blue.", max_tokens=2))[1].usage
+    cat, kitten, prices = await embedder.embed(["a cat", "a kitten", "stock market prices fell today"])
+    assert similarity(cat, kitten) > similarity(cat, prices)
+    assert similarity(cat, first) == pytest.approx(1, abs=1e-3)
+    after = (await ask(function, "Say blue.", max_tokens=2))[1].usage
+    assert after.cache_read >= before.input - 1
+    assert shared.servers() == [server]
+    assert embedder.servers() == []
+    shared.unload()
+
+
+async def test_embeddings_wait_for_their_turn_and_one_who_leaves_gives_the_place_back(weights: object):
+    function = LocalStreamFn(context=256, parallel=1, threads=physical_cores())
+    model = function.model("smollm2-135m")
+    request = {"input": ["a cat"] * 8}
+    for _ in range(3):
+        task = asyncio.create_task(model.embed(request, "leaves"))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+    talk, answer = await asyncio.gather(
+        ask(function, "Say blue.", max_tokens=4), model.embed({"input": ["a cat"]}, "stays")
+    )
+    assert talk[1].usage.output
+    assert len(answer["data"]) == 1
+    model.unload()

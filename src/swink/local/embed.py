@@ -2,13 +2,15 @@
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from math import sqrt
 from typing import Any, Protocol
 
 from swink.errors import ContextWindowOverflow, InvalidInput, StreamError
 from swink.local.gguf import read_head
 from swink.local.lifetime import call_in_thread, close_at_exit
-from swink.local.llamacpp import LlamaServer, Settings, open_embedder, require_runtime
+from swink.local.llamacpp import LlamaServer, Settings, embeddings_of, open_embedder, require_runtime
+from swink.local.model import LocalModel, local_model
 from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
 from swink.local.weights import DEFAULT_MODEL
@@ -23,21 +25,23 @@ class Embedder(Protocol):
 class LocalEmbedder:
     """Embeddings by a model in this process, loaded when it is first used.
 
-    Any GGUF model works; one made for embeddings tells texts apart far better than a chat model does.
+    Any GGUF model works; one made for embeddings tells texts apart far better than a chat model does. A chat
+    model is the one that agents use, in memory once; with a `context` it is one of its own.
     """
 
     def __init__(
         self,
         model_id: str = DEFAULT_MODEL,
         *,
-        context: int = 512,
+        context: int | None = None,
         threads: int | None = None,
         batch: int = 32,
     ) -> None:
         if batch < 1:
             raise InvalidInput(f"batch is {batch}; it has to be at least 1")
         self.model_id = model_id
-        self._settings = Settings(context, threads, parallel=1)
+        self._shares = context is None
+        self._settings = Settings(context or 512, threads, parallel=1)
         self._batch = batch
         self._server: LlamaServer | None = None
         self._lock = threading.Lock()
@@ -49,29 +53,40 @@ class LocalEmbedder:
             raise InvalidInput("embed() takes a list of texts; for a single one pass [text]")
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self._batch):
-            portion = list(texts[start : start + self._batch])
-            vectors += await call_in_thread("swink-local-embed", lambda portion=portion: self._embed(portion))
+            # llama.cpp refuses an empty text; a blank takes its place
+            request = {"input": [text or " " for text in texts[start : start + self._batch]]}
+            if (shared := await call_in_thread("swink-local-embed", self._shared)) is not None:
+                vectors += self._vectors(await shared.embed(request, id(self)))
+            else:
+                compute = partial(self._embed, request)
+                vectors += self._vectors(await call_in_thread("swink-local-embed", compute))
         return vectors
 
     def close(self) -> None:
-        """Free the memory; the next use loads again."""
+        """Free the memory of a model of its own; the next use loads again."""
         self._server = None
 
     def servers(self) -> list[LlamaServer]:
         return [] if self._server is None else [self._server]
 
-    def _embed(self, texts: list[str]) -> list[list[float]]:
+    def _shared(self) -> LocalModel | None:
+        """The model of agents with the usual settings, unless this one is made for embeddings alone."""
+        if not self._shares or self._server is not None:
+            return None
+        require_runtime()
+        if read_head(pull(self.model_id, progress=say_on_stderr())).pooling:
+            return None
+        return local_model(self.model_id, Settings(threads=self._settings.threads))
+
+    def _embed(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:  # one thread at a time loads, or computes
             if (server := self._server) is None:
                 require_runtime()
                 path = pull(self.model_id, progress=say_on_stderr())
                 server = self._server = open_embedder(path, read_head(path), self._settings)
-            answer: dict[str, Any]
-            try:
-                # llama.cpp refuses an empty text; a blank takes its place
-                answer = server.handle_embeddings({"input": [text or " " for text in texts]})
-            except (ValueError, RuntimeError) as error:  # what xllamacpp raises for a refused request
-                answer = {"error": {"message": str(error)}}
+            return embeddings_of(server, request)
+
+    def _vectors(self, answer: dict[str, Any]) -> list[list[float]]:
         if "error" in answer:
             message = str(answer["error"].get("message", "llama.cpp failed"))
             is_overflow = "too large" in message or "context size" in message

@@ -81,6 +81,10 @@ def open_model(
     Its HTTP port takes the key given, else one that nobody knows; states of slots are saved in `states`.
     """
     parameters = _parameters(path, head, settings)
+    if not head.pooling:
+        # Of the poolings, the last token's alone lets a text be read in several batches.
+        parameters.embedding = True
+        parameters.pooling_type = require_runtime().llama_pooling_type.LLAMA_POOLING_TYPE_LAST
     if key:
         parameters.api_keys = [key]
     if states is not None:
@@ -97,6 +101,14 @@ def open_embedder(path: Path, head: GgufHead, settings: Settings) -> LlamaServer
     if not head.pooling:  # a model that was not made for embeddings: the mean over all its tokens
         parameters.pooling_type = require_runtime().llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     return _open(parameters, path)
+
+
+def embeddings_of(server: LlamaServer, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a request for embeddings; a refusal has `error` in it."""
+    try:
+        return server.handle_embeddings(request)
+    except (ValueError, RuntimeError) as error:  # what xllamacpp raises for a refused request
+        return {"error": {"message": str(error)}}
 
 
 def gpu_names() -> list[str]:

@@ -26,10 +26,11 @@ from swink.errors import AgentError, StreamError
 from swink.local.fairqueue import FairQueue
 from swink.local.generation import Generation
 from swink.local.gguf import GgufHead, read_head
-from swink.local.lifetime import close_at_exit, start_thread
-from swink.local.llamacpp import LlamaServer, Settings, open_model, require_runtime
+from swink.local.lifetime import call_in_thread, close_at_exit, start_thread
+from swink.local.llamacpp import LlamaServer, Settings, embeddings_of, open_model, require_runtime
 from swink.local.offload import with_working_gpu
 from swink.local.prefix import LlamaHttp, PrefixStates, state_mark, states_dir
+from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
 from swink.local.statefiles import StateFiles
 from swink.local.states import (
@@ -173,6 +174,31 @@ class LocalModel:
                 raise StreamError("the model was unloaded while it was answering", model=self._name)
         finally:
             generation.stop.set()
+
+    async def embed(self, request: Mapping[str, Any], key: Hashable) -> dict[str, Any]:
+        """llama.cpp's answer to a request for embeddings, which takes its turn among the others."""
+        await self.ready(say_on_stderr())
+        await self._queue.take_place(key)
+        try:
+            server = (await self.ready()).server
+        except BaseException:
+            self._queue.give_back()
+            raise
+        began = threading.Event()
+
+        def compute() -> dict[str, Any]:
+            began.set()
+            try:
+                return embeddings_of(server, request)
+            finally:
+                self._queue.give_back()  # not when the caller leaves: llama.cpp goes on
+
+        try:
+            return await call_in_thread("swink-local-embed", compute)
+        except LocalModelError:
+            if not began.is_set():  # there is no thread
+                self._queue.give_back()
+            raise
 
     async def _start_generation(self, request: Mapping[str, Any], key: Hashable) -> Generation:
         loaded = await self.ready()
