@@ -16,6 +16,7 @@ from swink.app.assistant.adopting import PROGRAMS, Adoptable, Places, find_their
 from swink.app.assistant.adopting.adopted import NotAdopted
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.settings import load_settings
+from swink.app.assistant.skillplaces import find_skills
 
 SECRET = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -192,7 +193,8 @@ def test_everything_of_claude_is_listed_and_written_once(root: Path):
             "home/.claude/CLAUDE.md": "Be brief. See @style.md.",
             "home/.claude/commands/Review.md": "---\nallowed-tools: Bash\n---\nReview $1. !`git diff`",
             "home/.claude/agents/critic.md": "---\ndescription: criticises\n---\nYou criticise.",
-            "home/.claude/skills/pdf/SKILL.md": "x",
+            "home/.claude/skills/pdf/SKILL.md": "---\nname: pdf\ndescription: Reads it.\n---\nx",
+            "home/.claude/skills/torn/SKILL.md": "---\nname: torn\n",
             "home/.claude/settings.json": {
                 "permissions": {"allow": ["Bash(git status:*)"], "defaultMode": "bypassPermissions"},
                 "hooks": {"PreToolUse": [{"hooks": []}]},
@@ -220,7 +222,8 @@ def test_everything_of_claude_is_listed_and_written_once(root: Path):
         "defaultMode bypassPermissions": "cannot",
         "allow Bash(git status:*)": "new",
         "allow Bash(make:*)": "new",
-        "pdf": "yet",
+        "pdf": "read",
+        "torn": "cannot",
         "critic": "read",
     }
     assert everything(root) == theirs  # only looking changes nothing
@@ -523,3 +526,21 @@ def test_agents_are_read_or_copied_or_refused_with_the_reason(root: Path):
     assert "line 1" in states["broken"][1]
     assert "not directly in .claude/agents" in states["deep"][1]
     assert states["other"][0] == "new"
+
+
+def test_skills_are_read_where_they_are_or_copied_or_named_with_the_link_that_does_it(root: Path):
+    text = "---\nname: {}\ndescription: Does it.\n---\nDo it."
+    names = ("home/.codex/skills/plain", "home/.codex/skills/large", "project/.agents/skills/theirs")
+    write(root, {f"{name}/SKILL.md": text.format(name.rpartition("/")[2]) for name in names})
+    write(root, {"home/.codex/skills/large/scripts/run.sh": "true"})
+    findings = found(root, "codex", is_trusted=False)
+    assert {name: finding.state for name, finding in findings.items()} == {
+        "plain": "new",
+        "large": "cannot",
+        "theirs": "read",
+    }
+    assert "ln -s ~/.codex/skills/large ~/.agents/skills/" in findings["large"].becomes
+    assert "once the folder is trusted" in findings["theirs"].becomes
+    adopt(root, "codex")
+    assert found(root, "codex")["plain"].state == "here"
+    assert find_skills(None).skills["plain"].body == "Do it."

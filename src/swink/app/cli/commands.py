@@ -266,6 +266,21 @@ def _add_mcp(commands: Any) -> None:
     add("logout", "forget the login at a server").take("name", "as swink mcp list shows it", "NAME")
 
 
+def _add_skills(commands: Any) -> None:
+    summary = "skills: list them, show one, check them, write a new one"
+    add = group(commands, "skills", summary, "skill_commands:list")
+    add("list", "which skills there are here, and why others are not used")
+    add("show", "what a skill says").take("name", "as swink skills list shows it", "NAME")
+    check = add("check", "all that is wrong with skills, as the published validator judges")
+    check.take(
+        "places", "a skill, or a folder of skills (default: those of this directory)", "PATH", nargs="*"
+    )
+    new = add("new", "write a skill to begin with")
+    new.take("name", "lower-case letters, digits and hyphens", "NAME")
+    new.take("--description", "what it does, and when to use it", "TEXT")
+    new.flag("--user", "in your home, for every project (default: in this directory)")
+
+
 def _add_trust(commands: Any) -> None:
     summary = "show what a folder brings along, and have it used or not"
     trust = command(commands, "trust", summary, "trust_command:trust")
@@ -305,5 +320,5 @@ def _add_servers(commands: Any) -> None:
 
 _PARTS = (
     *(_add_run, _add_review, _add_chat, _add_sessions, _add_models, _add_providers, _add_keys, _add_mcp),
-    *(_add_trust, _add_adopt, add_eval, _add_servers),
+    *(_add_skills, _add_trust, _add_adopt, add_eval, _add_servers),
 )

@@ -24,3 +24,4 @@ from swink.eval.scorers.registry import scorer as scorer
 from swink.eval.scorers.registry import scorer_names as scorer_names
 from swink.eval.scorers.rubrics import RUBRICS as RUBRICS
 from swink.eval.scorers.trajectories import efficiency as efficiency
+from swink.eval.scorers.trajectories import used_skill as used_skill

@@ -73,6 +73,22 @@ async def efficiency(case: Case, trajectory: Trajectory, *, ideal: int | None = 
     return Score(min(value, 1.0), f"{len(calls)} calls, {unique} of them unique, {ideal} would be ideal")
 
 
+@scorer("used_skill")
+def used_skill(case: Case, trajectory: Trajectory, *, skill: str, expected: bool = True) -> Score:
+    """1 if the model entered the skill; with `expected=False` 1 if it did not."""
+    if not isinstance(skill, str) or not skill:
+        raise InvalidInput(f"skill is {skill!r}; pass the name of a skill")
+    if not isinstance(expected, bool):
+        raise InvalidInput(f"expected is {expected!r}; pass true or false")
+    calls = [call for call in trajectory.calls if call.name == "skill" and call.ran and not call.is_error]
+    entered = list(dict.fromkeys(str(call.arguments.get("name", "")).strip() for call in calls))
+    others = f"; entered: {', '.join(entered)}" if entered else "; no skill was"
+    if "skill" not in trajectory.tools:
+        others = ": the agent has no skills"
+    why = f"{skill} was entered" if skill in entered else f"{skill} was not entered{others}"
+    return Score(float((skill in entered) == expected), why)
+
+
 Fits = Sequence[Sequence[bool]]
 """For each expectation, whether each of the calls satisfies it."""
 

@@ -26,8 +26,8 @@ from swink.app.assistant.adopting.foreignservers import find_servers_of
 from swink.app.assistant.adopting.theirfiles import (
     find_agents,
     find_commands,
-    find_not_yet,
     find_own_instructions,
+    find_skills_of,
     read_table,
     table,
     texts,
@@ -86,7 +86,7 @@ def find_claude(places: Places) -> Iterator[Adoptable]:
         yield from _others(path, settings)
     yield from find_rules_of(rules, places)
     for folder in (ours, theirs):
-        yield from find_not_yet(folder / "skills", "skill", "SKILL.md")
+        yield from find_skills_of(folder / "skills", places, is_read=True)
         yield from find_agents(folder / "agents", places, is_users=folder == ours, is_read=True)
     yield from broken
 

@@ -17,6 +17,7 @@ from swink.app.assistant.adopting.theirfiles import (
     find_commands,
     find_not_yet,
     find_own_instructions,
+    find_skills_of,
     read_table,
     table,
     texts,
@@ -50,8 +51,9 @@ def find_codex(places: Places) -> Iterator[Adoptable]:
         servers = {name: _server(table(given)) for name, given in table(settings.get("mcp_servers")).items()}
         yield from find_servers_of(path, servers, places, is_users=is_users)
         yield from _settings(path, settings, places, is_users=is_users)
-    for folder in (theirs / "skills", places.home / ".agents/skills", places.project / ".agents/skills"):
-        yield from find_not_yet(folder, "skill", "SKILL.md")
+    yield from find_skills_of(theirs / "skills", places, is_read=False)
+    for base in (places.home, places.project):
+        yield from find_skills_of(base / ".agents/skills", places, is_read=True)
     yield from find_not_yet(theirs / "agents", "agent", ".toml")
     yield from broken
 

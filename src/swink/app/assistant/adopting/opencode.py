@@ -28,8 +28,8 @@ from swink.app.assistant.adopting.theirfiles import (
     command,
     find_agents,
     find_commands,
-    find_not_yet,
     find_own_instructions,
+    find_skills_of,
     read_table,
     table,
     texts,
@@ -73,7 +73,7 @@ def find_opencode(places: Places) -> Iterator[Adoptable]:
         for name in ("agent", "agents"):
             yield from find_agents(folder / name, places, is_users=is_users, is_read=False)
         for name in ("skill", "skills"):
-            yield from find_not_yet(folder / name, "skill", "SKILL.md")
+            yield from find_skills_of(folder / name, places, is_read=False)
     yield from find_rules_of([*_in_order(rules)], places)
     yield from broken
 

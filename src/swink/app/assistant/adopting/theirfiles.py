@@ -14,6 +14,7 @@ from swink.app.assistant.customcommands import parse_command
 from swink.app.assistant.headlines import split_head
 from swink.app.assistant.instructionfiles import imports_in
 from swink.system.places import config_dir
+from swink.tools.skills import list_files, read_skills
 
 MOST_BYTES = 4 << 20
 _MOST_FILES = 500
@@ -79,11 +80,30 @@ def files_in(folder: Path, ending: str) -> list[Path]:
     return found[:_MOST_FILES]
 
 
+def find_skills_of(folder: Path, places: Places, *, is_read: bool) -> Iterator[Adoptable]:
+    """Skills, which are read where they are if `is_read`; others of a single file are copied; blocking."""
+    skills, bad = read_skills(folder)
+    for broken in bad:
+        name, why = broken.path.parent.name, f"is no skill: {broken.problem}"
+        yield Adoptable("skill", broken.path, name, "cannot", why)
+    for skill in skills:
+        if is_read:
+            is_users = not skill.path.is_relative_to(places.project)
+            how = "as it is" if is_users or places.is_trusted else "once the folder is trusted (swink trust)"
+            yield Adoptable("skill", skill.path, skill.name, "read", f"is read {how}: /skill:{skill.name}")
+        elif list_files(skill.folder):
+            how = f"has other files; link to it: ln -s {places.short(skill.folder)} ~/.agents/skills/"
+            yield Adoptable("skill", skill.path, skill.name, "cannot", how)
+        else:
+            ours = config_dir() / "skills" / skill.name / "SKILL.md"
+            becomes = f"becomes /skill:{skill.name}"
+            yield new_file("skill", skill.path, skill.name, ours, skill.path.read_bytes(), becomes)
+
+
 def find_not_yet(folder: Path, kind: Kind, ending: str) -> Iterator[Adoptable]:
     """Files of a kind that swink does not read yet."""
     for path in files_in(folder, ending):
-        name = path.parent.name if path.name == "SKILL.md" else path.stem
-        yield Adoptable(kind, path, name, "yet", f"swink reads no {kind}s yet")
+        yield Adoptable(kind, path, path.stem, "yet", f"swink reads no {kind}s yet")
 
 
 def find_agents(folder: Path, places: Places, *, is_users: bool, is_read: bool) -> Iterator[Adoptable]:

@@ -1,0 +1,90 @@
+"""`swink skills`, and skills in runs without a person."""
+
+from pathlib import Path
+
+import pytest
+from command_line import Call, Place, Provider
+
+from swink.tools.skills import check_skill
+
+
+def made(place: Path, name: str, body: str = "THE BODY", description: str = "Fills in forms.") -> Path:
+    (place / name).mkdir(parents=True)
+    path = place / name / "SKILL.md"
+    path.write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}\n")
+    return path
+
+
+def test_new_writes_what_the_published_validator_accepts(place: Place):
+    done = place.swink("skills", "new", "pdf-forms", "--description", 'Fill in: "forms" \\ now')
+    assert done.code == 0
+    folder = place.here / ".agents/skills/pdf-forms"
+    assert check_skill(folder) == []
+    assert pytest.importorskip("skills_ref").validate(folder) == []
+    assert place.swink("skills", "new", "plain", "--user").code == 0
+    assert place.swink("skills", "new", "pdf-forms").code == 2
+
+
+@pytest.mark.parametrize("name", ["PDF", "a b", "a/b", "..", "-x", "a--b", "x" * 65, "x:", "'x"])
+def test_new_refuses_a_wrong_name_and_leaves_nothing(place: Place, name: str):
+    done = place.swink("skills", "new", "--", name)
+    assert done.code == 2
+    left = [path for path in place.here.rglob("*") if path.name not in (".agents", "skills")]
+    assert left == []
+
+
+def test_list_shows_what_is_used_and_why_the_rest_is_not(place: Place):
+    assert "no skills here" in place.swink("skills").err
+    made(place.here / ".claude/skills", "forms")
+    made(place.home / ".agents/skills", "forms")
+    bad = made(place.home / ".agents/skills", "broken", description="a: b")
+    before = place.swink("skills", "list")
+    assert "~/.agents/skills/forms" in before.out
+    assert "is not trusted, so this in it is not used: skill forms" in before.err
+    assert place.swink("trust", "--yes").code == 0
+    done = place.swink("skills", "list")
+    assert done.code == 0
+    assert ".claude/skills/forms" in done.out.splitlines()[1]
+    assert "Fills in forms." in done.out
+    assert "is nearer and has the same name" in done.err
+    assert f"{bad}:3:" in done.err
+
+
+def test_show_prints_a_skill_and_its_files(place: Place):
+    path = made(place.home / ".agents/skills", "forms", "# Forms\n\x1b[31mred")
+    (path.parent / "scripts").mkdir()
+    (path.parent / "scripts/fill.py").touch()
+    done = place.swink("skills", "show", "forms")
+    assert done.code == 0
+    assert "file: scripts/fill.py" in done.out
+    assert "# Forms" in done.out
+    assert "\x1b" not in done.out
+    assert "did you mean forms?" in place.swink("skills", "show", "form").err
+
+
+def test_check_names_every_problem_with_its_line(place: Place):
+    good = made(place.here / ".agents/skills", "good")
+    assert place.swink("skills", "check").code == 0
+    bad = made(place.here / ".agents/skills", "Bad", description="x\nversion: 1")
+    done = place.swink("skills", "check")
+    assert done.code == 1
+    assert f"{bad}:4: Unexpected fields in frontmatter: version." in done.out
+    assert f"{bad}:2: Skill name 'Bad' must be lowercase" in done.out
+    assert place.swink("skills", "check", str(good)).code == 0
+    assert place.swink("skills", "check", "nothing-there").code == 1
+
+
+def test_a_run_without_a_person_uses_a_skill(place: Place, provider: Provider):
+    path = made(place.home / ".claude/skills", "forms", "Read references/how.md.")
+    (path.parent / "references").mkdir()
+    (path.parent / "references/how.md").write_text("HOW TO")
+    entering = Call("skill")
+    entering.arguments["name"] = "forms"
+    provider.replies = [
+        [entering],
+        [Call("read_file", path=str(path.parent / "references/how.md"))],
+        ["done"],
+    ]
+    done = place.swink("run", "--coding", "fill it in", "--model", "openai:gpt-5", env=provider.env)
+    assert done.code == 0, done.err
+    assert "HOW TO" in str(provider.requests[-1])
