@@ -32,6 +32,7 @@ def test_everything_that_can_be_set_is_read(file: Path):
         '[providers.mine]\nkind = "openai"\nbase_url = "http://127.0.0.1:8000/v1"\n'
         '[diagnostics.ruff]\ncommand = "ruff check"\nfiles = "*.py"\n'
         '[mcp.files]\ncommand = "npx"\nargs = ["-y"]\n'
+        '[[hooks]]\nevent = "Stop"\ncommand = "make test"\n'
     )
     settings = load_settings()
     assert settings.problems == ()

@@ -30,6 +30,7 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
+from swink.app.assistant.sessionhooks import SessionHooks
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shellaccess import ShellAccess, ShellTerms
 from swink.app.assistant.skillkeeping import KeepSkills
@@ -89,6 +90,8 @@ class AgentEnvironment:
         self.background = Background()
         self.background.on_end = self._tell_end
         self.servers = Servers(self.notify)
+        self.hooks = SessionHooks(self.directory, self._tell_once)
+        self.hooks.agent, self.hooks.servers = lambda: self.agent, self.servers.owners
         self.sub_agents = SubAgents(self._make_sub_agent)
         self.commands: dict[str, CustomCommand] = {}
         """The user's own commands, and those of a trusted project, by name."""
@@ -142,6 +145,7 @@ class AgentEnvironment:
     def attend(self, permissions: Permissions) -> None:
         """Have these permissions ask the person what only they decide of commands here, and show it."""
         self.access.attend(permissions)
+        self.hooks.attend(permissions)
         self.shell.is_current = self._is_current
         permissions.caution = Cautions(
             self.directory, lambda: self._trouble, self._script_names, lambda: self.is_own
@@ -181,7 +185,9 @@ class AgentEnvironment:
 
         The policies hold for its sub-agents too, and limits count all of them together.
         """
-        shared = [policy for policy in policies if policy.for_sub_agents]
+        own, below = self.hooks.make_policies(self.trust, self.settings)
+        policies = [*policies, *own]
+        shared = [policy for policy in (*policies, *below) if policy.for_sub_agents]
         self.shared_policies = [HoldBelow(shared), *shared] if shared else ()
         self._terms = {"approve": approve, "approval_mode": approval_mode}
         search = search_for(lambda: self.settings.web_search, self._tell_once)
@@ -192,7 +198,7 @@ class AgentEnvironment:
             tools=[*tools, self, *_gone(session, tools)],
             session=session,
             fallback_models=fallback_models,
-            policies=[HoldBelow(policies), *policies] if policies else (),
+            policies=[HoldBelow(shared), *policies] if policies else (),
             # What a small model writes as a summary loses more than a window that is cut.
             transform_context="window" if is_small(with_limits(model)) else KeepSkills(Summary()),
             **self._terms,
@@ -227,6 +233,7 @@ class AgentEnvironment:
             self.notify(notice)
         for notice in broken:
             self._tell_once(notice)
+        await self.hooks.follow(self.settings, self.trust)
         self.servers.fill_in = self.fill_in
         found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
         await self.servers.follow(found)
@@ -234,6 +241,7 @@ class AgentEnvironment:
     async def aclose(self) -> None:
         """End the servers and the commands in the background."""
         try:
+            await self.hooks.aclose()
             await self.background.aclose()
         finally:
             await self.servers.aclose()

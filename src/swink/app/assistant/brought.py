@@ -5,6 +5,8 @@
     .swink/commands    prompts, sent as the person's own words
     .swink/agents      agents that tasks are given to; also .agents/agents and .claude/agents
     .swink/skills      and in .agents, .claude: skills, of each folder from where work is done upwards
+    .claude/settings.json, .swink/hooks.json
+                       hooks that are run, and files of the project that they name
 
 Every file is kept with a digest of its bytes, its executable bit and where it leads if it is a link. What
 leads out of the project, is no regular file or is too large is not used, and said.
@@ -23,6 +25,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.app.assistant.hookfiles import HOOK_FILES, HookEntry, read_hook_file
 from swink.app.assistant.serverprograms import TooManyPrograms, command_line, named_files
 from swink.messages.redact import redact_text
 from swink.messages.redact.shown import escape_invisible
@@ -50,6 +53,8 @@ _KEPT = 1 << 20
 _TEXTS = (".json", ".toml", ".md")
 _MOST_LINES = 20
 _SKILLS_BELOW = re.compile(r"(.+/\.(?:swink|agents|claude)/skills)(?:/|$)")
+_PROJECT_VARIABLE = re.compile(r"\$\{?(?:CLAUDE|SWINK)_PROJECT_DIR\b\}?")
+_WRITTEN = re.compile(r"\d*>>?(?!&)\s*[^\s;|&<>]+")
 
 
 class BroughtFile(Struct, frozen=True):
@@ -90,6 +95,10 @@ class Brought(Struct, frozen=True):
     """What each server names."""
     skill_places: tuple[str, ...] = SKILLS
     """Where skills were looked for, the nearest first."""
+    hooks: tuple[HookEntry, ...] = ()
+    hook_programs: dict[str, Programs] = {}
+    """What each command of a hook names."""
+    hook_notices: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Brought({str(self.project)!r}, {sorted(self.pieces)})"
@@ -101,13 +110,17 @@ class Brought(Struct, frozen=True):
         for name, fields in self.servers.items():
             text = json.dumps(fields, sort_keys=True)
             found[f"{SERVERS}: {_key(name)}"] = hashlib.sha256(text.encode()).hexdigest()
+        for hook in self.hooks:
+            name = f"{hook.source}: {_key(hook.name)}"
+            found[name] = hashlib.sha256(f"{hook.timeout} {name}".encode()).hexdigest()
         return found
 
     @property
     def notices(self) -> list[str]:
         """What is not used, and why."""
         problems = {name: piece.problem for name, piece in self.pieces.items() if piece.problem}
-        return [f"{self.project / name} is not used: {problem}" for name, problem in problems.items()]
+        unused = [f"{self.project / name} is not used: {problem}" for name, problem in problems.items()]
+        return [*unused, *self.hook_notices]
 
     def data(self, name: str) -> bytes | None:
         """A file as it was read; None if there is none that can be used."""
@@ -125,10 +138,54 @@ class Brought(Struct, frozen=True):
 
 def read_brought(project: Path, directory: Path | None = None) -> Brought:
     """Read what a project brings along for work in a directory of it, both by their real paths; blocking."""
+    return _with_hooks(_read_luggage(project, directory or project))
+
+
+def _with_hooks(brought: Brought) -> Brought:
+    """The same with the hooks of the project; of their files no other part counts."""
+    project, pieces = brought.project, dict(brought.pieces)
+    entries: list[HookEntry] = []
+    notices: list[str] = []
+    for place in HOOK_FILES:
+        for name, piece in read_place(project, place).items():
+            if piece.data is None:
+                pieces[name] = piece
+                continue
+            found, problems = read_hook_file(name, piece.data)
+            entries += found
+            notices += problems
+    if not entries:
+        return replace(brought, pieces=pieces, hook_notices=tuple(notices))
+    room, read, programs = [MOST_BYTES], dict[str, BroughtFile](), dict[str, Programs]()
+    for entry in entries:
+        fields = _hook_fields(project, entry)
+        try:
+            named = _read_programs(project, fields, read, room)
+        except TooManyPrograms as error:
+            entries = [other for other in entries if other is not entry]
+            notices.append(f"a hook of {entry.source} is not run: {error}")
+            continue
+        programs[entry.command] = Programs(
+            project, fields, {name: piece.digest for name, piece in named.items()}
+        )
+        for name, piece in named.items():
+            pieces.setdefault(name, piece)
+    return replace(
+        brought, pieces=pieces, hooks=tuple(entries), hook_programs=programs, hook_notices=tuple(notices)
+    )
+
+
+def _hook_fields(project: Path, entry: HookEntry) -> dict[str, Any]:
+    """The command line of a hook: with the project's place, without quotes and files that it only writes."""
+    command = _PROJECT_VARIABLE.sub(lambda found: str(project), entry.command)
+    return {"command": "sh", "args": ["-c", _WRITTEN.sub(" ", re.sub("[\"']", "", command))]}
+
+
+def _read_luggage(project: Path, directory: Path) -> Brought:
     pieces: dict[str, BroughtFile] = {}
-    for place in (SERVERS, SCRIPTS, COMMANDS):
+    for place in (SERVERS, SCRIPTS, COMMANDS, *AGENTS):
         pieces |= read_place(project, place)
-    places = _skill_places(project, directory or project)
+    places = _skill_places(project, directory)
     pieces |= _read_skills(project, places)
     return replace(_with_servers(project, pieces), skill_places=places)
 
@@ -234,6 +291,8 @@ def describe_changes(before: Mapping[str, str], now: Brought) -> tuple[str, ...]
 def _label(name: str, now: Brought) -> str:
     """A file by its path; a server with what it would start or reach."""
     file, _, server = name.partition(": ")
+    if file in HOOK_FILES and server:
+        return one_line(f"hook of {file}: {redact_text(server)[:200]}")
     if file != SERVERS or not server:
         return one_line(name)
     fields = next((fields for known, fields in now.servers.items() if _key(known) == server), None)

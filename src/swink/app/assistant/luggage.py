@@ -23,6 +23,7 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
     project = brought.project
     found = [("instructions", _name(path, project)) for path in find_instructions(directory, project)]
     found += [("server", server_label(name, fields)) for name, fields in brought.servers.items()]
+    found += [("hook", line) for line in list_hooks(brought)]
     for path, data in brought.texts(SCRIPTS, ".toml").items():
         found.append(("script", f"{_name(path, project)}{_command_of(data)}"))
     for path in brought.texts(COMMANDS, ".md"):
@@ -34,6 +35,12 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
             path = project / name
             found.append(("skill", f"{one_line(path.parent.name)}: {_name(path, project)}"))
     return found
+
+
+def list_hooks(brought: Brought) -> list[str]:
+    """The hooks of a project, each with its command."""
+    lines = [one_line(redact_text(f"{hook.source}: {hook.name}")) for hook in brought.hooks]
+    return [line[: 2 * _LONGEST] for line in lines]
 
 
 def with_skipped(trust: Trust, directory: Path) -> Trust:

@@ -92,6 +92,8 @@ class Permissions:
         """What the agent itself asks the person, with the tool ask_user."""
         self.caution: Callable[[ApprovalRequest], str] = lambda request: ""
         """What a person has to know of a call, and why a wide rule or a mode does not decide it."""
+        self.vouched: Callable[[ApprovalRequest], str] = lambda request: ""
+        """Why a call is allowed like one that a rule allows; empty for most."""
         self.asks_about: frozenset[str] = frozenset()
         """Files of the workspace whose change is put to the person in every mode but off."""
         self.domains = person.Domains()
@@ -226,6 +228,15 @@ class Permissions:
         self._record(question.request, False, why)
         return why
 
+    def ask_first(self, other: Callable[[Question], Awaitable[Reply | None]]) -> None:
+        """Put questions about calls to something else before the person."""
+        ask = self._ask
+
+        async def ask_both(question: Question) -> Reply:
+            return await other(question) or await ask(question)
+
+        self._ask = ask_both
+
     def _forbids(self, request: ApprovalRequest) -> str | None:
         """Why nobody is asked about a call: a rule, or the mode."""
         if (denial := self.rules.denies(self._call(request))) is not None:
@@ -290,6 +301,8 @@ class Permissions:
             names = ", ".join(str(one.rule) for one in saved)
             scopes = " and ".join(sorted({SCOPES[one.scope] for one in saved}))
             return self._decision(request, True, f"your rule {names} ({scopes})", saved)
+        if why := self.vouched(request):
+            return self._decision(request, True, why)
         return self._by_mode(request, call)
 
     def _doubt(self, request: ApprovalRequest, call: JudgedCall) -> str | None:

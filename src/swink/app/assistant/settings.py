@@ -101,6 +101,7 @@ class UserSettings(Struct, frozen=True):
     diagnostics: bool | dict[str, CheckerSettings | bool] = True
     keys: dict[str, str] = {}
     mcp: dict[str, dict[str, Any]] = {}
+    hooks: tuple[dict[str, Any], ...] = ()
     problems: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -119,7 +120,7 @@ _CAUTIOUS: dict[str, Any] = {
 }
 """What holds where a value cannot be understood and the default could be less than was wanted."""
 
-_TABLES = ("sandbox", "local", "providers", "diagnostics", "keys", "mcp")
+_TABLES = ("sandbox", "local", "providers", "diagnostics", "keys", "mcp", "hooks")
 
 
 def load_settings() -> UserSettings:

@@ -57,6 +57,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         'its own, and `cwd = "."` is the folder, where that is trusted',
         '[mcp.files] and below it command = "npx"',
     ),
+    "hooks": (
+        "shell hooks: `event`, `command`, `matcher`, `timeout`; a table for each",
+        '[[hooks]] and below it event = "Stop"',
+    ),
 }
 """What each setting means, and an example of what it takes."""
 _INNER = ("path", "problems")
@@ -132,7 +136,7 @@ def _kind(hint: Any) -> str:
     if get_origin(part) is Literal:
         return f"one of {', '.join(get_args(part))}"
     if get_origin(part) is tuple:
-        return "a list of texts"
+        return "a list of texts" if get_origin(get_args(part)[0]) is not dict else "a list of tables"
     if get_origin(part) is dict:
         return "a table of texts" if get_args(part)[1] is str else "a table of tables"
     return "a text" if part is str else "a table"

@@ -33,7 +33,7 @@ Standing = Literal["trusted", "refused", "unasked", "changed", "never"]
 """What is known about a project; `changed` is one that is trusted, but not with all that it brings along now,
 `never` one that cannot be trusted as a whole."""
 
-READ_WHEN_TRUSTED = "its instructions, MCP servers, scripts, skills, commands and agents"
+READ_WHEN_TRUSTED = "its instructions, MCP servers, hooks, scripts, skills, commands and agents"
 
 _QUESTION = f"Do you trust the files in this folder? If you do, {READ_WHEN_TRUSTED} are used."
 _CHANGED = "You trust this folder, but have not seen this in it yet. Use it as it is now?"

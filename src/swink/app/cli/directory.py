@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swink.app.assistant.luggage import with_skipped
+from swink.app.assistant.luggage import list_hooks, with_skipped
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, find_project, look_up
 from swink.app.cli.terminal import ask_line, say
@@ -65,7 +65,7 @@ def ask_trust() -> Trust:
     if trust.standing != "changed" and (trust.standing != "unasked" or not os.listdir()):
         return trust
     print(f"{strip_controls(str(trust.project))}\n{trust.question}")
-    for line in trust.changes:
+    for line in trust.changes or list_hooks(trust.brought):
         print(f"  {line}")
     for key, meaning in trust.answers.items():
         print(f"  {key}  {meaning}")

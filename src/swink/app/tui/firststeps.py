@@ -9,6 +9,7 @@ from textual.worker import Worker
 
 from swink import __version__
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.luggage import list_hooks
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.settings import UserSettings, line_in, load_settings
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
@@ -116,7 +117,7 @@ async def ask_trust(context: CommandContext, trust: Trust, before: Trust | None 
 
     Without one it stays as it was `before`, if it was asked about already, else untrusted for now.
     """
-    found = await in_thread(what_is_there, trust.project)
+    found = [*await in_thread(what_is_there, trust.project), *list_hooks(trust.brought)]
     escape = "decides later" if before is None else "leaves it as it is"
     key = await context.ask(TrustQuestion(trust, found, KeyGuard(context.driver.clock), escape))
     if key is None:

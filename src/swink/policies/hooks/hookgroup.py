@@ -114,10 +114,11 @@ class HookGroup:
         if not told:
             return []
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._run_one(hook, fields)) for hook, fields in told]
+            tasks = [group.create_task(self.run_one(hook, fields)) for hook, fields in told]
         return [task.result() for task in tasks]
 
-    async def _run_one(self, hook: Hook, fields: Mapping[str, Any]) -> HookAnswer:
+    async def run_one(self, hook: Hook, fields: Mapping[str, Any]) -> HookAnswer:
+        """Run one hook, with the fields that every event has."""
         if hook.problem:
             self._tell_once(hook, hook.problem)
         common = {
@@ -127,11 +128,15 @@ class HookGroup:
             "hook_event_name": hook.event,
         }
         answer = await run_hook(hook, {**common, **self.facts(), **fields}, self.directory, self.project)
+        self.report(hook, answer)
+        return answer
+
+    def report(self, hook: Hook, answer: HookAnswer) -> None:
+        """Tell people what a hook says to them, and once what went wrong with it."""
         if answer.problem:
             self._tell_once(hook, answer.problem)
         if answer.message:
             self._tell(answer.message)
-        return answer
 
     def _tell_once(self, hook: Hook, problem: str) -> None:
         told = f"the hook {hook.command!r} for {hook.event} failed and blocked nothing: {problem}"

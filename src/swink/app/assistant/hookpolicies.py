@@ -1,0 +1,71 @@
+"""The policies that run shell hooks for the coding agent and its sub-agents; loaded where there are hooks."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from swink.agent.policy import Inject, PolicyContext, TurnVerdict
+from swink.app.assistant.brought import Programs
+from swink.app.assistant.serverprograms import TooManyPrograms
+from swink.policies.hooks import Hook, HookAnswer, HookGroup, HookOutcome, read_answer
+from swink.policies.shellhook import ShellHook
+from swink.system.threads import in_thread
+
+
+class TrustedHooks(HookGroup):
+    """Hooks of which those of a project run only while what they name is as it was when it was trusted."""
+
+    def __init__(
+        self,
+        directory: Path,
+        project: Path,
+        facts: Callable[[], Mapping[str, Any]],
+        tell: Callable[[str], None],
+    ) -> None:
+        super().__init__((), directory, project=project, facts=facts, tell=tell)
+        self.programs: dict[str, Programs] = {}
+        """What the command of each hook of the project names."""
+
+    async def run_one(self, hook: Hook, fields: Mapping[str, Any]) -> HookAnswer:
+        """Run a hook, unless it is not what was trusted."""
+        programs = self.programs.get(hook.command)
+        changed = None if programs is None else await in_thread(_find_change, programs)
+        if changed is None:
+            return await super().run_one(hook, fields)
+        why = f"it was not run, because {changed} is not as it was when you trusted this folder (swink trust)"
+        answer = read_answer(hook.event, HookOutcome(failure=why))
+        self.report(hook, answer)
+        return answer
+
+
+class MainHooks(ShellHook):
+    """The hooks of the conversation; `begin` tells them that it starts, and gives the model's context."""
+
+    for_sub_agents = False
+    begin: Callable[[], Awaitable[str]] | None = None
+
+    async def pre_turn(self, ctx: PolicyContext) -> TurnVerdict:
+        """SessionStart before the first turn, then UserPromptSubmit."""
+        context = "" if self.begin is None else await self.begin()
+        verdict = await super().pre_turn(ctx)
+        if not context:
+            return verdict
+        said = Inject(f'<hook event="SessionStart">\n{context}\n</hook>')
+        if verdict is None:
+            return said
+        return Inject((*said.messages, *verdict.messages)) if isinstance(verdict, Inject) else verdict
+
+
+class SubAgentHooks(ShellHook):
+    """The hooks of sub-agents: their calls, and when they would stop."""
+
+    def __init__(self, group: HookGroup, **terms: Any) -> None:
+        super().__init__(group, stop_event="SubagentStop", **terms)
+
+
+def _find_change(programs: Programs) -> str | None:
+    """A file that is not as it was; blocking."""
+    try:
+        return programs.changed()
+    except (TooManyPrograms, OSError) as error:
+        return str(error)

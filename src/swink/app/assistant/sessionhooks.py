@@ -1,0 +1,159 @@
+"""The shell hooks of a conversation: those of the user and of a trusted project, and who they speak to.
+
+    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop    a policy of the agent
+    PreToolUse, PostToolUse, SubagentStop                            a policy of its sub-agents
+    PermissionRequest, Notification                                  before a person is asked about a call
+    SessionEnd                                                       when the environment is closed
+
+A hook of a project whose command, or a file that it names, is not as it was when the project was trusted is
+not run; where it would judge a call, the call is refused.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swink.agent import Agent
+from swink.agent.policy import ApprovalRequest, Policy, PolicyContext
+from swink.app.assistant.hookfiles import HOOK_FILES, make_hooks, read_own_hooks
+from swink.app.assistant.person import Once, Question, Refuse, Reply
+from swink.app.assistant.settings import UserSettings
+from swink.app.assistant.trust import Trust
+from swink.messages import ToolCall
+from swink.messages.redact.shown import show_arguments
+
+if TYPE_CHECKING:
+    from swink.app.assistant.hookpolicies import TrustedHooks
+    from swink.app.assistant.permissions import Permissions
+
+TITLE = "A hook wants you to decide about this call"
+RESTART = "hooks were added since swink was started; start it again to have them run"
+_MODES = {"off": "bypassPermissions", "edits": "acceptEdits", "sandboxed": "acceptEdits", "deny": "dontAsk"}
+
+
+class SessionHooks:
+    """The hooks of one environment; without any it makes no policy and loads nothing."""
+
+    def __init__(self, directory: Path, tell: Callable[[str], None]) -> None:
+        self.directory = directory
+        self.group: TrustedHooks | None = None
+        self.agent: Callable[[], Agent | None] = lambda: None
+        self.servers: Mapping[str, str] = {}
+        self._tell = tell
+        self._permissions: Permissions | None = None
+        self._policies: list[Any] = []
+        self._has_begun = False
+        self._telling: set[asyncio.Task[Any]] = set()
+
+    def make_policies(
+        self, trust: Trust, settings: UserSettings
+    ) -> tuple[Sequence[Policy], Sequence[Policy]]:
+        """The policies of the agent and of its sub-agents; none where there are no hooks."""
+        places = [trust.project / name for name in HOOK_FILES]
+        if not settings.hooks and not any(map(os.path.lexists, places)):
+            return (), ()
+        from swink.app.assistant.hookpolicies import MainHooks, SubAgentHooks
+
+        group = self._make_group(trust.project)
+        terms: Any = {"ask": self._ask_person, "servers": self.servers}
+        own, below = MainHooks(group, **terms), SubAgentHooks(group, **terms)
+        own.begin, self._policies = self.begin, [own, below]
+        return (own,), (below,)
+
+    async def follow(self, settings: UserSettings, trust: Trust) -> None:
+        """Take the hooks of the settings and of what a trusted project brings along."""
+        entries, problems = read_own_hooks(settings.hooks)
+        entries += trust.brought.hooks if trust.is_trusted else ()
+        if self.group is None and not entries and not problems:
+            return
+        if self.agent() is not None and not self._policies:
+            self._tell(RESTART)
+        hooks, wrong = make_hooks(entries)
+        for problem in (*problems, *wrong):
+            self._tell(problem)
+        group = self._make_group(trust.project)
+        group.hooks, group.programs = tuple(hooks), dict(trust.brought.hook_programs)
+
+    def _make_group(self, project: Path) -> "TrustedHooks":
+        from swink.app.assistant.hookpolicies import TrustedHooks
+
+        if self.group is None:
+            self.group = TrustedHooks(self.directory, project, self._facts, self._tell)
+        return self.group
+
+    def attend(self, permissions: "Permissions") -> None:
+        """Speak to the person, and for them, through these permissions."""
+        self._permissions = permissions
+        permissions.vouched = self._vouches
+        permissions.ask_first(self._before_question)
+
+    async def aclose(self) -> None:
+        """Tell the hooks that the session ends."""
+        for task in self._telling:
+            task.cancel()
+        if self.group is not None and self._has_begun:
+            self._has_begun = False
+            await self.group.run("SessionEnd", {"reason": "other"}, "other")
+
+    async def begin(self) -> str:
+        """Tell the hooks, once, that the session starts; what the model is to read."""
+        if self.group is None or self._has_begun:
+            return ""
+        self._has_begun = True
+        agent = self.agent()
+        source = "resume" if agent is not None and len(agent.messages) > 1 else "startup"
+        return (await self.group.run("SessionStart", {"source": source}, source)).context
+
+    def _facts(self) -> dict[str, Any]:
+        """What hooks are told of the session."""
+        agent, permissions = self.agent(), self._permissions
+        session: Any = None if agent is None else getattr(agent, "session", None)
+        word = "smart" if permissions is None else permissions.word
+        id = str(getattr(session, "id", "") or "")
+        return {"session_id": id, "permission_mode": _MODES.get(word, "default")}
+
+    def _vouches(self, request: ApprovalRequest) -> str:
+        """Why a call needs no question; empty if no hook has allowed it."""
+        return "a hook allowed it" if any(policy.allows(request) for policy in self._policies) else ""
+
+    async def _ask_person(self, ctx: PolicyContext, call: ToolCall, reason: str) -> str | None:
+        """None if the person allows a call that a hook asks about, else why not."""
+        from swink.policies.shellhook import NOBODY
+
+        if self._permissions is None:
+            return NOBODY
+        arguments = dict(call.arguments)
+        shown = show_arguments(arguments)
+        request = ApprovalRequest(call.id, call.name, arguments, shown, True, ctx)
+        notice = f"The hook says: {reason}" if reason else ""
+        return await self._permissions.ask_once(Question(request, title=TITLE, notice=notice, is_once=True))
+
+    async def _before_question(self, question: Question) -> Reply | None:
+        """What hooks answer for the person; None if the person has to be asked."""
+        from swink.policies.hooks.hookanswers import HookAnswer, join_answers
+        from swink.policies.hooks.hookgroup import HookedCall
+
+        group, request = self.group, question.request
+        if group is None:
+            return None
+        answer = HookAnswer()
+        call = HookedCall(request.name, request.arguments, self.servers.get(request.name))
+        if not question.is_once and group.has("PermissionRequest"):
+            fields: dict[str, Any] = {"tool_use_id": request.call_id, "permission_suggestions": []}
+            answers = await group.ask("PermissionRequest", call, fields)
+            answer = join_answers(each for _, each in answers)
+        if answer.stop is not None or answer.decision == "deny":
+            return Refuse(answer.stop or answer.reason, "a hook refused it")
+        if answer.updated_input is not None:
+            return Refuse("", "a hook changes the input where it can only allow or deny; PreToolUse can")
+        if answer.decision == "allow":
+            return Once()
+        if group.has("Notification"):
+            told = {"message": f"swink needs your permission to use {request.name}"}
+            told |= {"title": "swink", "notification_type": "permission_prompt"}
+            task = asyncio.create_task(group.run("Notification", told, "permission_prompt"))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+        return None

@@ -1,0 +1,283 @@
+"""Shell hooks of the coding agent: those of a trusted project and of the user, as people have them."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandscene import MODEL, Scene
+
+from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.hookfiles import read_hook_file, read_own_hooks
+from swink.app.assistant.luggage import describe_luggage, list_hooks
+from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.person import Once, Refuse
+from swink.app.assistant.settings import UserSettings, load_settings
+from swink.app.assistant.trust import answer, decided, look_up
+from swink.messages import ToolCall, ToolResultMessage
+from swink.testing import ScriptedModel
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="commands need a POSIX system")
+
+BLOCK = """\
+import json, sys
+payload = json.load(sys.stdin)
+assert payload["hook_event_name"] == "PreToolUse", payload
+if "rm -rf" in payload["tool_input"]["command"]:
+    print("rm -rf is not allowed here", file=sys.stderr)
+    sys.exit(2)
+"""
+FORMATTER = """\
+import json, pathlib, sys
+path = pathlib.Path(json.load(sys.stdin)["tool_input"]["file_path"])
+path.write_text("".join(line.rstrip() + "\\n" for line in path.read_text().splitlines()))
+"""
+THEIRS = {
+    "permissions": {"allow": []},
+    "hooks": {
+        "PostToolUse": [
+            {
+                "matcher": "Edit|MultiEdit|Write",
+                "hooks": [
+                    {"type": "command", "command": 'python3 "$CLAUDE_PROJECT_DIR"/.claude/hooks/format.py'}
+                ],
+            }
+        ],
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": "python3 $CLAUDE_PROJECT_DIR/.claude/hooks/block.py",
+                        "timeout": 20,
+                    }
+                ],
+            }
+        ],
+        "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo The branch is release."}]}],
+    },
+}
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+    work = tmp_path / "project"
+    (work / ".claude" / "hooks").mkdir(parents=True)
+    (work / "main.py").write_text("x = 1\n")
+    return work
+
+
+def give(work: Path, settings: Any, name: str = ".claude/settings.json") -> None:
+    (work / name).parent.mkdir(exist_ok=True)
+    (work / name).write_text(json.dumps(settings))
+
+
+def one(event: str, command: str, matcher: str = "") -> dict[str, Any]:
+    return {"hooks": {event: [{"matcher": matcher, "hooks": [{"type": "command", "command": command}]}]}}
+
+
+async def run(
+    scene: Scene, *replies: Any, prompt: str = "Go.", settings: UserSettings | None = None
+) -> ScriptedModel:
+    """Have the model of a scene say this; open and close its environment around it."""
+    model = ScriptedModel([*replies, "done"])
+    environment = scene.environment
+    if settings is not None:
+        environment.settings = settings
+    agent = environment.make_agent(MODEL, approve=scene.permissions, approval_mode="on", stream_fn=model)
+    try:
+        await environment.open()
+        await agent.run(prompt)
+    finally:
+        await environment.aclose()
+    return model
+
+
+def results(scene: Scene) -> list[str]:
+    assert scene.environment.agent is not None
+    messages = scene.environment.agent.messages
+    return [message.text for message in messages if isinstance(message, ToolResultMessage)]
+
+
+def bash(command: str, id: str = "c1") -> ToolCall:
+    return ToolCall(id, "bash", {"command": command})
+
+
+async def test_three_hooks_written_for_the_other_program_work_unchanged(work: Path):
+    (work / ".claude/hooks/block.py").write_text(BLOCK)
+    (work / ".claude/hooks/format.py").write_text(FORMATTER)
+    give(work, THEIRS)
+    scene = Scene(work, word="off")
+    write = ToolCall("c1", "write_file", {"path": "new.py", "content": "y = 2   \nz = 3  \n"})
+    model = await run(scene, write, bash("rm -rf build", "c2"), bash("echo fine", "c3"))
+    assert (work / "new.py").read_text() == "y = 2\nz = 3\n"
+    _, refused, ran = results(scene)
+    assert "rm -rf is not allowed here" in refused
+    assert "fine" in ran
+    assert "The branch is release." in model.calls[0].messages[-1].text
+    assert scene.environment.take_notices() == []
+
+
+async def test_hooks_of_a_folder_without_trust_are_not_run(work: Path):
+    give(work, one("PreToolUse", "touch ran; exit 2"))
+    scene = Scene(work, trusted=False, word="off")
+    await run(scene, ToolCall("c1", "read_file", {"path": "main.py"}))
+    assert not (work / "ran").exists()
+    assert "x = 1" in results(scene)[0]
+
+
+def test_trust_shows_the_commands_and_asks_again_when_one_changes(work: Path):
+    give(work, one("PreToolUse", "./check.sh", "Bash"))
+    trust = look_up(work)
+    assert list_hooks(trust.brought) == [".claude/settings.json: PreToolUse(Bash) runs ./check.sh"]
+    assert ("hook", list_hooks(trust.brought)[0]) in describe_luggage(trust.brought, work)
+    answer(trust, "y")
+    assert look_up(work).is_trusted
+    give(work, {**one("PreToolUse", "./check.sh", "Bash"), "model": "opus"})
+    assert look_up(work).is_trusted, "what is no hook may change"
+    give(work, one("PreToolUse", "./other.sh", "Bash"))
+    changed = look_up(work)
+    assert changed.standing == "changed"
+    assert "new: hook of .claude/settings.json: PreToolUse(Bash) runs ./other.sh" in changed.changes
+
+
+def test_a_file_that_a_command_names_is_part_of_what_is_trusted(work: Path):
+    (work / "tools").mkdir()
+    (work / "tools/check.py").write_text("pass\n")
+    give(work, one("PreToolUse", 'python3 "$CLAUDE_PROJECT_DIR"/tools/check.py'))
+    answer(look_up(work), "y")
+    assert look_up(work).is_trusted
+    (work / "tools/check.py").write_text("import os\n")
+    assert look_up(work).changes == ("changed: tools/check.py",)
+
+
+def test_a_file_that_a_command_only_writes_may_change(work: Path):
+    (work / "hooks.log").write_text("one\n")
+    give(work, one("Stop", "date >> hooks.log 2>&1; date 2> $CLAUDE_PROJECT_DIR/errors.log"))
+    answer(look_up(work), "y")
+    (work / "hooks.log").write_text("two\n")
+    (work / "errors.log").write_text("new\n")
+    assert look_up(work).is_trusted
+
+
+async def test_a_hook_whose_file_has_changed_meanwhile_lets_no_call_run(work: Path):
+    (work / "check.py").write_text("pass\n")
+    give(work, one("PreToolUse", "python3 check.py", "Bash"))
+    scene = Scene(work, word="off")
+    (work / "check.py").write_text("open('ran', 'w')\n")
+    await run(scene, bash("echo hello"))
+    assert "check.py is not as it was when you trusted" in results(scene)[0]
+    assert not (work / "ran").exists()
+
+
+@pytest.mark.parametrize(("reply", "ran"), [(Once(), True), (Refuse(), False)])
+async def test_a_hook_has_the_person_decide_in_every_mode(work: Path, reply: Any, ran: bool):
+    special = {"permissionDecision": "ask", "permissionDecisionReason": "is it Friday?"}
+    give(work, one("PreToolUse", f"echo '{json.dumps({'hookSpecificOutput': special})}'"))
+    scene = Scene(work, word="off", reply=reply)
+    await run(scene, bash("echo hello"))
+    assert [question.notice for question in scene.asked] == ["The hook says: is it Friday?"]
+    assert ("hello" in results(scene)[0]) == ran
+
+
+async def test_a_hook_allows_what_would_be_asked_and_a_denial_of_a_rule_beats_it(work: Path):
+    give(work, one("PreToolUse", """echo '{"decision": "approve"}'"""))
+    scene = Scene(work, word="on", reply=Refuse())
+    await run(scene, bash("echo hello"))
+    assert scene.asked == []
+    assert "hello" in results(scene)[0]
+    (work.parent / "permissions").write_text("deny bash(echo *)\n")
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert scene.permissions.rules.rules
+    assert "the user's rule" in results(scene)[0]
+
+
+async def test_a_hook_answers_a_permission_request_for_the_person(work: Path):
+    decision = {"behavior": "deny", "message": "not at night"}
+    output = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    give(work, one("PermissionRequest", f"echo '{json.dumps(output)}'", "Bash"))
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert scene.asked == []
+    assert "not at night" in results(scene)[0]
+
+
+async def test_a_broken_hook_for_permission_requests_refuses(work: Path):
+    give(work, one("PermissionRequest", "no-such-program-at-all"))
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert scene.asked == []
+    assert "a hook refused it" in results(scene)[0]
+
+
+async def test_the_session_starts_and_ends_once_and_its_text_is_context(work: Path):
+    hooks = {
+        **one("SessionStart", "echo start >> log; echo the deadline is near")["hooks"],
+        **one("SessionEnd", "echo end >> log")["hooks"],
+    }
+    give(work, {"hooks": hooks})
+    scene = Scene(work, word="off")
+    model = await run(scene, ToolCall("c1", "read_file", {"path": "main.py"}))
+    assert (work / "log").read_text() == "start\nend\n"
+    assert "the deadline is near" in model.calls[0].messages[-1].text
+
+
+async def test_hooks_of_the_user_have_our_names_and_need_no_trust(work: Path):
+    own = {"event": "PreToolUse", "matcher": "bash", "command": "echo no shell today >&2; exit 2"}
+    scene = Scene(work, trusted=False, word="off")
+    await run(scene, bash("echo hello"), settings=UserSettings(work / "config.toml", hooks=(own,)))
+    assert "no shell today" in results(scene)[0]
+
+
+async def test_hooks_hold_for_sub_agents_which_have_an_end_of_their_own(work: Path):
+    hooks = {
+        **one("PreToolUse", "echo not you >&2; exit 2", "Bash")["hooks"],
+        **one("SubagentStop", "echo sub >> log")["hooks"],
+        **one("Stop", "echo main >> log")["hooks"],
+    }
+    give(work, {"hooks": hooks})
+    scene = Scene(work, word="off")
+    model = await run(scene, ToolCall("c1", "task", {"task": "run it"}), bash("echo hello", "c2"), "refused")
+    inner = model.calls[2].messages[-1]
+    assert "not you" in inner.text
+    assert (work / "log").read_text() == "sub\nmain\n"
+
+
+def test_an_environment_without_hooks_has_no_policy(work: Path):
+    environment = AgentEnvironment(work, decided(look_up(work), True))
+    agent = environment.make_agent(MODEL, approve=Permissions("off"), stream_fn=ScriptedModel([]))
+    assert not agent._config.policies
+    assert environment.hooks.group is None
+
+
+def test_what_means_nothing_is_said_and_the_rest_is_run():
+    data = {
+        "hooks": {
+            "Stop": [{"hooks": [{"type": "prompt", "prompt": "?"}, {"type": "command", "command": "true"}]}],
+            "PreToolUse": {"matcher": "Bash"},
+            "PostToolUse": [{"matcher": "Bash"}, {"hooks": [{"command": "x", "timeout": "long"}]}],
+        }
+    }
+    entries, problems = read_hook_file(".claude/settings.json", json.dumps(data).encode())
+    assert [entry.name for entry in entries] == ["Stop runs true"]
+    assert len(problems) == 4
+    assert read_hook_file(".claude/settings.json", b"{")[1]
+    assert read_hook_file(".claude/settings.json", b"[]")[1]
+    entries, problems = read_own_hooks([{"event": "Stop", "command": "true", "when": 1}, {"event": "Stop"}])
+    assert len(entries) == 1
+    assert "when means nothing" in problems[0]
+    assert "number 2 is not run" in problems[1]
+
+
+def test_settings_take_hooks(work: Path, monkeypatch: pytest.MonkeyPatch):
+    place = Path(os.environ["XDG_CONFIG_HOME"]) / "swink"
+    place.mkdir(parents=True)
+    (place / "config.toml").write_text('[[hooks]]\nevent = "Stop"\ncommand = "make test"\n')
+    settings = load_settings()
+    assert settings.problems == ()
+    assert settings.hooks == ({"event": "Stop", "command": "make test"},)
