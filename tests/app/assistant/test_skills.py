@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from swink.app.assistant.luggage import describe_luggage
 from swink.app.assistant.skillplaces import FoundSkills, find_skills
 from swink.app.assistant.trust import answer, look_up
 from swink.messages import Message, ModelSpec, ToolCall, ToolResultMessage, UserMessage
-from swink.stream import LlmContext
+from swink.stream import LlmContext, StreamOptions
 from swink.testing import ScriptedModel
 
 LARGE = ModelSpec("test", "large", context_window=200_000)
@@ -193,9 +194,28 @@ async def test_what_a_skill_said_survives_compaction_once(home: Path, project: P
     assert len(last.messages) < len(agent.messages)
     assert not any(isinstance(message, ToolResultMessage) for message in last.messages)
     assert sent_text(last).count("THE BODY") == 1
+    assert sent_text(model.calls[-2]).count("THE BODY") == 1
     agent.messages = [message for message in agent.messages if isinstance(message, UserMessage)][1:]
     await agent.run("go on")
     assert "THE BODY" not in sent_text(model.calls[-1])
+
+
+async def test_a_skill_that_is_still_in_the_context_is_not_sent_twice(home: Path, project: Path):
+    made(home / ".agents/skills", "forms", "THE BODY")
+    environment = await opened(project)
+    entering: list[object] = [[ToolCall("1", "skill", {"name": "forms"})], "ok"]
+    talking, summing = ScriptedModel([*["fine"] * 4, *entering]), ScriptedModel(["so far"] * 9)
+
+    def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Any:
+        return (talking if context.tools else summing)(model, context, options)
+
+    spec = ModelSpec("test", "m", context_window=32_000)
+    agent = environment.make_agent(spec, stream_fn=stream, approval_mode="off")
+    for _ in range(4):
+        await agent.run("word " * 9_000)
+    await agent.run("now use it")
+    assert len(talking.calls[-1].messages) < len(agent.messages) - 1
+    assert sent_text(talking.calls[-1]).count("THE BODY") == 1
 
 
 def test_what_a_person_enters_is_a_prompt_that_counts_as_entered(home: Path, project: Path):

@@ -76,15 +76,24 @@ def test_check_names_every_problem_with_its_line(place: Place):
 
 def test_a_run_without_a_person_uses_a_skill(place: Place, provider: Provider):
     path = made(place.home / ".claude/skills", "forms", "Read references/how.md.")
-    (path.parent / "references").mkdir()
-    (path.parent / "references/how.md").write_text("HOW TO")
+    for name, text in (
+        ("references/how.md", "HOW TO"),
+        ("assets/form.txt", "THE FORM"),
+        ("scripts/fill.sh", "cat $(dirname $0)/../assets/form.txt\n"),
+    ):
+        (path.parent / name).parent.mkdir()
+        (path.parent / name).write_text(text)
     entering = Call("skill")
     entering.arguments["name"] = "forms"
     provider.replies = [
         [entering],
         [Call("read_file", path=str(path.parent / "references/how.md"))],
+        [Call("bash", command=f"sh {path.parent}/scripts/fill.sh")],
         ["done"],
     ]
-    done = place.swink("run", "--coding", "fill it in", "--model", "openai:gpt-5", env=provider.env)
+    done = place.swink(
+        "run", "--coding", "--approve", "off", "fill it in", "--model", "openai:gpt-5", env=provider.env
+    )
     assert done.code == 0, done.err
     assert "HOW TO" in str(provider.requests[-1])
+    assert "THE FORM" in str(provider.requests[-1])
