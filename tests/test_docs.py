@@ -17,6 +17,7 @@ RUN_BY = {
     "docs/durable.md": "tests/memory/test_dbos_recovery.py",
     "docs/eval.md": "tests/eval/test_eval_page.py",
     "docs/guide.md": "tests/test_guide.py",
+    "docs/hooks.md": "tests/policies/test_shell_hook.py",
     "docs/local.md": "tests/local/test_local_page.py",
     "docs/mcp.md": "tests/policies/test_policy_pages.py",
     "docs/memory.md": "tests/memory/test_memory_page.py",

@@ -281,6 +281,21 @@ def _add_skills(commands: Any) -> None:
     new.flag("--user", "in your home, for every project (default: in this directory)")
 
 
+_EVENTS = (
+    "SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact",
+    "SubagentStop", "Stop", "SessionEnd", "Notification",
+)  # fmt: skip
+
+
+def _add_hooks(commands: Any) -> None:
+    add = group(commands, "hooks", "shell hooks: list them, try them", "hook_commands:list")
+    add("list", "which hooks there are here, and where they come from")
+    test = add("test", "run the hooks of an event and show their answers; exit 1 if they block")
+    test.take("event", "such as PreToolUse", "EVENT", choices=_EVENTS)
+    test.take("--tool", "the tool of the call, by swink's name", "NAME")
+    test.take("--input", "its arguments, or the fields of the event", "JSON")
+
+
 def _add_trust(commands: Any) -> None:
     summary = "show what a folder brings along, and have it used or not"
     trust = command(commands, "trust", summary, "trust_command:trust")
@@ -320,5 +335,5 @@ def _add_servers(commands: Any) -> None:
 
 _PARTS = (
     *(_add_run, _add_review, _add_chat, _add_sessions, _add_models, _add_providers, _add_keys, _add_mcp),
-    *(_add_skills, _add_trust, _add_adopt, add_eval, _add_servers),
+    *(_add_skills, _add_hooks, _add_trust, _add_adopt, add_eval, _add_servers),
 )

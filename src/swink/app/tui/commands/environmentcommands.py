@@ -12,6 +12,7 @@ from swink.app.tui.screens.wizard import Wizard
 from swink.errors import MisuseError
 from swink.events.transcript.blockkinds import counted
 from swink.messages.modelspec import format_dollars
+from swink.messages.redact import redact_text
 from swink.models.keys.accounts import ACCOUNTS, account_for
 from swink.models.keys.store import key_places
 from swink.system.shorten import clip_end
@@ -43,6 +44,20 @@ async def mcp(context: CommandContext, rest: str) -> None:
         context.say(f"{state.name} ({state.source}) is {state.state}{failed}{offered}")
         for note in state.notes:
             context.say(note)
+
+
+@command("/hooks")
+def hooks(context: CommandContext, rest: str) -> None:
+    """shell hooks: which run at what, and where they come from"""
+    group = _environment(context).hooks.group
+    if group is None or not group.hooks:
+        context.say(
+            "no hooks; [[hooks]] in config.toml and .claude/settings.json of a trusted project name them"
+        )
+        return
+    for hook in group.hooks:
+        tools = f" of {hook.matcher}" if hook.matcher else ""
+        context.say(f"{hook.event}{tools} ({hook.source}): {redact_text(hook.command)}")
 
 
 @command("/agents", "[stop NUMBER]")
