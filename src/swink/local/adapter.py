@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from swink.errors import StreamError
-from swink.local import prompt
+from swink.local import callneed, prompt
 from swink.local.callgrammar import NO_CALL, call_grammar, output_grammar
 from swink.local.chunks import ChunkDecoder
 from swink.local.gguf import GgufHead
@@ -119,12 +119,13 @@ class LocalStreamFn:
                 grammar = await call_in_thread("swink-local-grammar", lambda: call_grammar(tools, limits))
                 request["grammar"] = grammar.text
                 events = requests.call(request, grammar)
-            case Choice(tools, made):
+            case Choice(tools, made, must_call):
                 grammar = await call_in_thread("swink-local-grammar", lambda: call_grammar(tools, limits))
-                if known and known.calls_above is not None and not made:
-                    events = requests.first_choice(request, grammar, known.calls_above)
+                if known and known.calls_above is not None and not made and not must_call:
+                    least = known.calls_above + callneed.shift_likelihood(tools)
+                    events = requests.first_choice(request, grammar, least)
                 else:
-                    events = requests.choice(request, grammar, made)
+                    events = requests.choice(request, grammar, made, must_call=must_call)
             case Output(schema):
                 request["grammar"] = await call_in_thread(
                     "swink-local-grammar", lambda: output_grammar(schema, limits)
@@ -172,11 +173,11 @@ def _request(
         **(known.sampling if known else {}),
     }
     match wanted:
-        case Choice():
+        case Choice(must_call=False):
             request |= {"temperature": 0.0, "logit_bias": _ONE_TOKEN}
         case ForcedCall(varied=True):
             request |= {**VARIED, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
-        case ForcedCall():
+        case ForcedCall() | Choice():
             # At temperature 0 small models choose the right tool and arguments twice as often as at 0.8.
             request |= {"temperature": 0.0, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
         case Output():

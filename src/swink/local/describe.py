@@ -1,17 +1,22 @@
 """Short descriptions of tools, for models whose chat template has none: each token costs reading time.
 
 - weather(city: string (Name of the city.), unit?: "celsius"|"fahrenheit"): Current weather.
+
+A description may show a call in a line of its own: `Example: How warm is it in Oslo? {"city":"Oslo"}`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from swink.local.schemas import compact
-from swink.stream import ToolSpec
+from swink.stream import ToolSpec, parse_arguments
 
 Schema = Mapping[str, Any]
 
 _EXAMPLES: Schema = {"array": [], "integer": 1, "number": 1, "boolean": True, "null": None}
+_EXAMPLE = re.compile(r"^Example: (.+?) (\{.*\})$", re.MULTILINE)
+_HINTS = re.compile(r"^(?:Example: .+? \{.*\}|Words: .+)\n?", re.MULTILINE)
 _MOST_VALUES = 20  # how many values of an enum are named; the grammar knows them all
 
 
@@ -24,7 +29,11 @@ def describe_tools(tools: Sequence[ToolSpec]) -> str:
         for tool in tools
     ]
     how = 'To use a tool reply with JSON: {"tool":"<name>","arguments":{...}}'
-    return "\n".join(["You have these tools:", *lines, how])
+    shown = [
+        f"{asked} {_call(tool, arguments)}" for tool in tools[1:] for asked, arguments in _examples(tool)
+    ]
+    examples = ["Examples:", *shown] if shown else []
+    return "\n".join(["You have these tools:", *lines, how, *examples])
 
 
 def describe_output(schema: Schema) -> str:
@@ -37,19 +46,39 @@ def example_talk(tools: Sequence[ToolSpec]) -> list[tuple[str, str]]:
     if not tools:
         return []
     first = tools[0]
-    arguments = _example({"type": "object", **first.parameters_schema}, first.parameters_schema)
+    asked, arguments = next(iter(_examples(first)), None) or _made_up(first)
     return [
         ("user", "Hello!"),
         ("assistant", "Hello! How can I help you?"),
         ("user", "Who are you?"),
         ("assistant", "I am a helpful assistant."),
-        ("user", _request(first, arguments)),
-        ("assistant", f'{{"tool":{compact(first.name)},"arguments":{compact(arguments)}}}'),
+        ("user", asked),
+        ("assistant", _call(first, arguments)),
         ("user", f"{first.name} returned: done"),
         ("assistant", "Here it is: done."),
         ("user", "Thanks!"),
         ("assistant", "You are welcome."),
     ]
+
+
+def strip_hints(description: str) -> str:
+    """A description without the examples and words that are for models without a template for tools."""
+    return _HINTS.sub("", description).rstrip()
+
+
+def _examples(tool: ToolSpec) -> list[tuple[str, Any]]:
+    """What a person asks, and the arguments of the call that answers it, as the description shows them."""
+    shown = [(asked, parse_arguments(text)) for asked, text in _EXAMPLE.findall(tool.description)]
+    return [(asked, arguments) for asked, arguments in shown if arguments is not None]
+
+
+def _made_up(tool: ToolSpec) -> tuple[str, Any]:
+    arguments = _example({"type": "object", **tool.parameters_schema}, tool.parameters_schema)
+    return _request(tool, arguments), arguments
+
+
+def _call(tool: ToolSpec, arguments: Any) -> str:
+    return f'{{"tool":{compact(tool.name)},"arguments":{compact(arguments)}}}'
 
 
 def _request(tool: ToolSpec, arguments: Any) -> str:

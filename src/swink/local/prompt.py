@@ -1,6 +1,7 @@
 """What a local model is asked: the history as chat messages, and which kind of reply is wanted.
 
     tools, and tool_choice "required" or a name     ─▶ one call, forced by a grammar
+    tools, and a message that needs one             ─▶ one call, forced by a grammar (`callneed`)
     tools                                           ─▶ one call or words, as the model chooses
     no tools, tool_choice "none", or a call again   ─▶ words
 
@@ -17,7 +18,8 @@ from msgspec import Struct
 
 from swink.errors import StreamError
 from swink.local.callgrammar import call_text
-from swink.local.describe import describe_output, describe_tools, example_talk
+from swink.local.callneed import choose_tools, find_need
+from swink.local.describe import describe_output, describe_tools, example_talk, strip_hints
 from swink.local.gguf import GgufHead
 from swink.local.schemas import compact
 from swink.messages import (
@@ -54,10 +56,14 @@ class ForcedCall(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """A call or words, as the model likes; `made` are the calls of this turn, which it may not repeat."""
+    """A call or words, as the model likes; `made` are the calls of this turn, which it may not repeat.
+
+    If `must_call`, words are for a call that was made before.
+    """
 
     tools: tuple[ToolSpec, ...]
     made: tuple[tuple[str, str], ...] = ()
+    must_call: bool = False
 
 
 class Answer(Struct, frozen=True):
@@ -106,7 +112,11 @@ def wanted_reply(
         case None | "auto":
             if native:
                 return answer if repeating else Native(tools)
-            return answer if len(calls) >= MAX_CALLS else Choice(tools, tuple(calls))
+            need = "words" if len(calls) >= MAX_CALLS else find_need(context.messages, tools)
+            if need == "words":
+                return answer
+            offered = choose_tools(context.messages, tools)
+            return Choice(offered, tuple(calls), must_call=need == "call")
         case name:
             named = tuple(tool for tool in tools if tool.name == name)
             if not named:
@@ -142,7 +152,11 @@ def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -
 def native_tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     """The tools as the chat template takes them."""
     functions = [
-        {"name": tool.name, "description": tool.description, "parameters": _loosened(tool.parameters_schema)}
+        {
+            "name": tool.name,
+            "description": strip_hints(tool.description),
+            "parameters": _loosened(tool.parameters_schema),
+        }
         for tool in tools
     ]
     return [{"type": "function", "function": function} for function in functions]

@@ -83,13 +83,18 @@ class ReplyRequests:
                 yield event
 
     async def choice(
-        self, request: _Request, grammar: CallGrammar, made: Sequence[tuple[str, str]]
+        self,
+        request: _Request,
+        grammar: CallGrammar,
+        made: Sequence[tuple[str, str]],
+        *,
+        must_call: bool = False,
     ) -> _Events:
         """Words or a call, as the model begins; a call that was made before gives way to words."""
-        reply = ChunkDecoder(CallParser(), or_words=True)
+        reply = ChunkDecoder(CallParser(), or_words=not must_call)
         held: list[AssistantMessageEvent] = []
-        request_both = {**request, "grammar": grammar.or_words(self._end_token)}
-        async with aclosing(self.reply(request_both, reply)) as arriving:
+        allowed = grammar.text if must_call else grammar.or_words(self._end_token)
+        async with aclosing(self.reply({**request, "grammar": allowed}, reply)) as arriving:
             async for event in arriving:
                 if reply.is_call and (made or grammar.unsure) and not isinstance(event, PromptProgress):
                     held.append(event)

@@ -28,12 +28,13 @@ from swink.app.assistant.instructionfiles import Instructions, read_instructions
 from swink.app.assistant.ownproviders import register_providers
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
-from swink.app.assistant.prompts import Surroundings, is_small, look_around, system_prompt
+from swink.app.assistant.prompts import Surroundings, describe_small, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.sessionhooks import SessionHooks
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shellaccess import ShellAccess, ShellTerms
 from swink.app.assistant.skillkeeping import KeepSkills
+from swink.app.assistant.smallmodels import is_small_local, small_tools
 from swink.app.assistant.subagents import HoldBelow, SubAgents
 from swink.app.assistant.trust import Trust, find_project
 from swink.app.assistant.websearch import search_for
@@ -249,7 +250,7 @@ class AgentEnvironment:
     def tools(self) -> Sequence[Tool]:
         """The tools for the model as it is now; none for one whose window they would fill."""
         if self.agent is not None and is_small(with_limits(self.agent.model)):
-            return ()
+            return small_tools(self._own_tools()) if is_small_local(self.agent.model) else ()
         asking = [] if self.fill_in is None else question_tools(self.fill_in)
         others = [*asking, *self.sub_agents.tools()]
         own = [*self._own_tools([tool.name for tool in others]), *others]
@@ -313,7 +314,9 @@ class AgentEnvironment:
     def _is_current(self, tool: object) -> bool:
         """Whether a tool of the directory would be made as it is now, too."""
         made = self._made
-        return made is not None and any(tool is own for own in made.tools) and self._still_holds(made)
+        if made is None or not isinstance(tool, Tool):
+            return False
+        return any(tool.body is own.body for own in made.tools) and self._still_holds(made)
 
     def _script_names(self) -> frozenset[str]:
         scripts = () if self._made is None else self._made.scripts
@@ -322,10 +325,7 @@ class AgentEnvironment:
     async def _prompt(self, context: PromptContext) -> str:
         model = with_limits(ModelSpec("", "") if self.agent is None else self.agent.model)
         if is_small(model):
-            self._tell_once(
-                f"{model} has room for {model.context_window:,} tokens: it gets a short prompt and no tools; "
-                "/model, or --model, takes another one"
-            )
+            self._tell_once(describe_small(model))
         if self._around is None:  # once: a prompt that stays the same is cached by providers
             self._around = await in_thread(look_around, self.directory)
         instructions = self.instructions or await self._read_instructions()

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from swink.app.assistant.smallmodels import PROMPT, is_small_local
 from swink.messages import ModelSpec
 
 SMALL_WINDOW = 16_000
-"""Tokens of context below which a model gets no tools and a short prompt: both would fill its window."""
+"""Tokens of context below which a model gets a short prompt, and no tools unless it is a local one."""
 
 _BRANCH = re.compile(r"ref: refs/heads/([^\s~^:?*\[\\<>]{1,100})|([0-9a-f]{12})[0-9a-f]*")
 _LONGEST_HEAD = 1_000
@@ -63,14 +64,25 @@ def look_around(directory: Path, today: date | None = None) -> Surroundings:
 
 
 def is_small(model: ModelSpec) -> bool:
-    """Whether a model has too little context for tools and a long prompt."""
-    return model.context_window is not None and model.context_window < SMALL_WINDOW
+    """Whether a model has too little context for all tools and a long prompt, or reads them too slowly."""
+    has_room = model.context_window is None or model.context_window >= SMALL_WINDOW
+    return not has_room or is_small_local(model)
+
+
+def describe_small(model: ModelSpec) -> str:
+    """What people have to know of a small model."""
+    other = "/model, or --model, takes another one"
+    if is_small_local(model):
+        gets = "it gets a short prompt and six tools, without AGENTS.md, MCP servers and sub-agents"
+        return f"{model} is a small model: {gets}; {other}"
+    window = f"{model.context_window:,}"
+    return f"{model} has room for {window} tokens: it gets a short prompt and no tools; {other}"
 
 
 def system_prompt(model: ModelSpec, around: Surroundings, *, coding: bool, instructions: str = "") -> str:
     """The prompt for a model; instructions are what AGENTS.md files say, fenced already."""
     if is_small(model):
-        return _SHORT
+        return PROMPT if coding and is_small_local(model) else _SHORT
     return "\n\n".join(part for part in (_CODING if coding else _CHAT, str(around), instructions) if part)
 
 
