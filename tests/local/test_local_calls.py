@@ -11,9 +11,11 @@ from talking import CALCULATE, SMOL, WEATHER, Spec, answered, ask, events_of
 from tests.counts import MORE, left_to_more
 
 from swink import Agent, tool
+from swink.app.assistant.smallmodels import MOST_TOKENS, PROMPT, small_tools
 from swink.local import LocalStreamFn
 from swink.messages import AssistantMessage, Cost, LlmMessage, ToolCall, ToolResultMessage, UserMessage
-from swink.stream import Done, Error, StreamOptions, ToolCallDelta
+from swink.stream import Assembly, Done, Error, LlmContext, StreamOptions, ToolCallDelta
+from swink.tools.coding import coding_tools
 
 PROMPTS = [line.split("\t") for line in (Path(__file__).parent / "prompts.txt").read_text().splitlines()]
 BOTH = [WEATHER, CALCULATE]
@@ -156,6 +158,22 @@ async def test_an_agent_uses_a_tool_and_gives_structured_output(model: LocalStre
         "I am so happy!", output=Mood
     )
     assert isinstance(feeling.output, Mood)
+
+
+@pytest.mark.more
+async def test_prompt_and_tools_of_small_models_fit_their_limit_and_a_change_is_a_call(
+    model: LocalStreamFn, tmp_path: Path
+):
+    tools = small_tools(coding_tools(tmp_path))
+    context = LlmContext(PROMPT, [UserMessage("Change 8080 to 9090 in config.toml.")], tools)
+    assembly = Assembly()
+    async for event in model(SMOL, context, StreamOptions(max_tokens=64)):
+        assembly.feed(event)
+    assert isinstance(assembly.terminal, Done)
+    usage = assembly.terminal.usage
+    assert usage.input + usage.cache_read <= MOST_TOKENS
+    (call,) = assembly.message(SMOL, "tool_use", usage=usage).tool_calls
+    assert (call.name, call.arguments["path"]) == ("edit_file", "config.toml")
 
 
 def test_the_default_model_is_the_one_tested():
