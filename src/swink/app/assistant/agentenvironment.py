@@ -238,9 +238,11 @@ class AgentEnvironment:
         self.servers.fill_in = self.fill_in
         found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
         await self.servers.follow(found)
+        await self.sub_agents.look()
 
     async def aclose(self) -> None:
-        """End the servers and the commands in the background."""
+        """End the servers, and the agents and commands in the background."""
+        await self.sub_agents.aclose()
         try:
             await self.hooks.aclose()
             await self.background.aclose()
@@ -344,7 +346,7 @@ class AgentEnvironment:
         for notice in self.skills.notices:
             self._tell_once(notice)
 
-    async def _make_sub_agent(self, started: Delegate) -> Agent:
+    async def _make_sub_agent(self, started: Delegate, session: Session | None = None) -> Agent:
         assert self.agent is not None
         prompt = started.prompt if self._around is None else f"{started.prompt}\n\n{self._around}"
         limits = started.policies()
@@ -353,6 +355,7 @@ class AgentEnvironment:
             system_prompt=prompt,
             tools=[_SubAgentTools(self, started)],
             fallback_models=self.agent.fallback_models,
+            session=session,
             policies=[HoldBelow(limits), *limits] if limits else (),
             **started.narrow(self._terms),
         )

@@ -97,6 +97,21 @@ class Delegate(Struct, frozen=True):
         return model
 
 
+class SubAgent(Struct, frozen=True):
+    """A sub-agent as people see it: its task, its state and its cost."""
+
+    call_id: str
+    kind: Kind
+    task: str
+    started: float
+    ended: float | None = None
+    outcome: str = "running"
+    cost: float | None = None
+    name: str = ""
+    """Of the agent, which is its kind unless a file describes it."""
+    is_background: bool = False
+
+
 def find_model(text: str, callers: ModelSpec) -> ModelSpec | None:
     """A model by "provider:model" with a key, or one of the caller's provider by its id or family.
 

@@ -10,21 +10,23 @@ inside the run, so that limits count all of them together.
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.agent.policy import Policy, PolicyContext, enclosing
 from swink.app.assistant.delegates import MOST_DEEP, Delegate, Kind
-from swink.messages import ToolCall, ToolResult
+from swink.app.assistant.delegates import SubAgent as SubAgent
+from swink.messages import Text, ToolCall, ToolResult
 from swink.system.shorten import clip_end
 from swink.teams.delegate import agent_tool
 from swink.tools import Tool, ToolContext, ToolError
 
 if TYPE_CHECKING:
     from swink.app.assistant.agentfiles import AgentFile
+    from swink.app.assistant.backgroundagents import BackgroundAgents
 
 _KEPT = 50
 _DESCRIBED = 600
@@ -41,6 +43,8 @@ _AGENTS = (
     "\n\nWith `agent` one of these does it, as its description says; where the user writes @NAME or "
     "@agent-NAME of one of them, give it that work:\n"
 )
+_BACKGROUND = "Return at once and report later, by a message: for long work that nothing else waits for."
+_BEGUN = "{} has begun to work in the background. Its report will come as a message; do not wait for it."
 
 
 class HoldBelow(Policy):
@@ -58,29 +62,17 @@ class HoldBelow(Policy):
             enclosing.set((*held, *added))
 
 
-class SubAgent(Struct, frozen=True):
-    """A sub-agent as people see it: its task, its state and its cost."""
-
-    call_id: str
-    kind: Kind
-    task: str
-    started: float
-    ended: float | None = None
-    outcome: str = "running"
-    cost: float | None = None
-    name: str = ""
-    """Of the agent, which is its kind unless a file describes it."""
-
-
 class SubAgents:
     """The tools `explore` and `task`, and a list of what they started."""
 
-    def __init__(self, make: Callable[[Delegate], Awaitable[Agent]]) -> None:
+    def __init__(self, make: Callable[..., Awaitable[Agent]]) -> None:
         self._make = make
         self._listed: dict[str, SubAgent] = {}
         self._running: dict[str, Agent] = {}
         self.files: Mapping[str, AgentFile] = {}
         """The agents that files describe, by name."""
+        self.background: BackgroundAgents | None = None
+        """Where agents work whose call does not wait for them; None: nobody would take their reports."""
 
     @property
     def listed(self) -> Sequence[SubAgent]:
@@ -90,9 +82,29 @@ class SubAgents:
     def stop(self, call_id: str) -> bool:
         """End one; its call gets what it said so far. False if it does not run."""
         agent = self._running.get(call_id)
-        if agent is not None:
-            agent.abort()
-        return agent is not None
+        if agent is None:
+            return self.background is not None and self.background.stop(call_id)
+        agent.abort()
+        return True
+
+    def work_in_background(
+        self, directory: Path, deliver: Callable[[str], None], tell: Callable[[str], None], *, saves: bool
+    ) -> None:
+        """Let agents work in the background, whose reports are delivered; with sessions if it `saves`."""
+        from swink.app.assistant.backgroundagents import BackgroundAgents
+
+        self.background = BackgroundAgents(self._make, directory, self.show, tell)
+        self.background.deliver, self.background.saves = deliver, saves
+
+    async def look(self) -> None:
+        """Report the background agents that were interrupted."""
+        if self.background is not None:
+            await self.background.look()
+
+    async def aclose(self) -> None:
+        """End those that work in the background; they can be resumed."""
+        if self.background is not None:
+            await self.background.aclose()
 
     def tools(self) -> tuple[Tool, ...]:
         return self._tool("explore", {}), self.task_tool()
@@ -107,12 +119,16 @@ class SubAgents:
         async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
             name = arguments.get("agent")
             delegate = Delegate(kind, None if name is None else files[name], around)
+            if background is not None and arguments.get("background"):
+                id = await background.start(delegate, arguments["task"])
+                return ToolResult((Text(_BEGUN.format(id)),), {"agent": delegate.name, "background": id})
             return await self._run(delegate, call_id, arguments, ctx)
 
+        background = self.background if kind == "task" and not around else None
         about = agent_tool(lambda: self._make(Delegate(kind)), kind, _DESCRIPTIONS[kind])
         description, schema = (
             _described(about.description, files),
-            _with_agents(about.parameters_schema, files),
+            _with_options(about.parameters_schema, files, background),
         )
         return Tool.raw(kind, description, schema, execute, read_only=kind == "explore")
 
@@ -123,7 +139,7 @@ class SubAgents:
         agent = await self._make(delegate)
         key = self._free_key(call_id)
         self._running[key] = agent
-        self._list(SubAgent(key, delegate.kind, arguments["task"], time.time(), name=delegate.name))
+        self.show(SubAgent(key, delegate.kind, arguments["task"], time.time(), name=delegate.name))
         outcome, cost = "ended with the run", None
         try:
             inner = agent_tool(lambda: agent, delegate.name, max_depth=MOST_DEEP)
@@ -136,7 +152,7 @@ class SubAgents:
             raise
         finally:
             del self._running[key]
-            self._list(replace(self._listed[key], ended=time.time(), outcome=outcome, cost=cost))
+            self.show(replace(self._listed[key], ended=time.time(), outcome=outcome, cost=cost))
 
     def _free_key(self, call_id: str) -> str:
         """The call's id, unless a call of another agent with the same one runs."""
@@ -146,7 +162,8 @@ class SubAgents:
             key = f"{call_id} {number}"
         return key
 
-    def _list(self, sub_agent: SubAgent) -> None:
+    def show(self, sub_agent: SubAgent) -> None:
+        """List a sub-agent as it is now."""
         self._listed[sub_agent.call_id] = sub_agent
         ended = [id for id, listed in self._listed.items() if listed.ended is not None]
         for id in ended[:-_KEPT]:
@@ -160,8 +177,13 @@ def _described(text: str, files: "Mapping[str, AgentFile]") -> str:
     return text + _AGENTS + "\n".join(listed)
 
 
-def _with_agents(schema: Mapping[str, Any], files: "Mapping[str, AgentFile]") -> Mapping[str, Any]:
-    if not files:
-        return schema
-    agent = {"type": "string", "enum": [*files], "description": "Who does it; without it a general agent."}
-    return {**schema, "properties": {**schema["properties"], "agent": agent}}
+def _with_options(
+    schema: Mapping[str, Any], files: "Mapping[str, AgentFile]", background: "BackgroundAgents | None"
+) -> Mapping[str, Any]:
+    more: dict[str, Any] = {}
+    if files:
+        told = "Who does it; without it a general agent."
+        more["agent"] = {"type": "string", "enum": [*files], "description": told}
+    if background is not None:
+        more["background"] = {"type": "boolean", "description": _BACKGROUND}
+    return {**schema, "properties": {**schema["properties"], **more}} if more else schema

@@ -293,6 +293,8 @@ class SwinkApp(CommandApp):
     async def wind_up(self) -> None:
         self._throttle.close()
         await self.status_line.close()
+        if self.environment is not None:
+            await self.environment.sub_agents.aclose()  # first: a report would begin another run
         await self.driver.close()
         if self.environment is not None:
             await self.environment.aclose()

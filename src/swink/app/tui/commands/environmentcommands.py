@@ -1,11 +1,13 @@
 """Commands about what the assistant works with: servers, sub-agents, background, context, keys, trust."""
 
 import time
+from collections.abc import Sequence
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.contextuse import ContextUse, measure
 from swink.app.assistant.sessionfacts import format_age
 from swink.app.assistant.settings import load_settings
+from swink.app.assistant.subagents import SubAgent
 from swink.app.assistant.trust import look_afresh, look_up
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.wizard import Wizard
@@ -60,24 +62,58 @@ def hooks(context: CommandContext, rest: str) -> None:
         context.say(f"{hook.event}{tools} ({hook.source}): {redact_text(hook.command)}")
 
 
-@command("/agents", "[stop NUMBER]")
-def agents(context: CommandContext, rest: str) -> None:
-    """sub-agents: what they do and what they cost"""
+@command("/agents", "[show | stop | resume | drop NUMBER]")
+async def agents(context: CommandContext, rest: str) -> None:
+    """sub-agents: what they do and what they cost; show, stop or resume one"""
     sub_agents = _environment(context).sub_agents
     listed = sub_agents.listed
-    word, _, number = rest.partition(" ")
-    if word == "stop" and number.strip().isdecimal() and 0 < int(number) <= len(listed):
-        stopped = sub_agents.stop(listed[int(number) - 1].call_id)
-        context.say("it is being stopped" if stopped else "it has ended already")
-        return
-    for name, file in sub_agents.files.items():
-        context.say(f"@{name}  {file.path}: {clip_end(file.description, 200)}")
-    if not listed:
-        context.say("no sub-agents yet; the model starts them with explore and task")
-    for number_, one in enumerate(listed, 1):
-        took = format_age((one.ended or time.time()) - one.started)
-        cost = f", {format_dollars(one.cost, 4)}" if one.cost else ""
-        context.say(f"{number_}  {one.name}, {one.outcome}, {took}{cost}: {one.task[:200]}")
+    match rest.split():
+        case []:
+            for name, file in sub_agents.files.items():
+                context.say(f"@{name}  {file.path}: {clip_end(file.description, 200)}")
+            if not listed:
+                context.say("no sub-agents yet; the model starts them with explore and task")
+            for number, one in enumerate(listed, 1):
+                took = format_age((one.ended or time.time()) - one.started)
+                cost = f", {format_dollars(one.cost, 4)}" if one.cost else ""
+                where = " in the background" if one.is_background else ""
+                context.say(f"{number}  {one.name}{where}, {one.outcome}, {took}{cost}: {one.task[:200]}")
+        case [word, which]:
+            await _obey_agents(context, word, _listed_id(listed, which))
+        case _:
+            raise MisuseError(
+                "write /agents, or /agents show, stop, resume or drop with a number of its list"
+            )
+
+
+async def _obey_agents(context: CommandContext, word: str, id: str) -> None:
+    sub_agents = _environment(context).sub_agents
+    background = sub_agents.background
+    if word == "stop":
+        context.say("it is being stopped" if sub_agents.stop(id) else "it has ended already")
+    elif background is None:
+        raise MisuseError("no agents work in the background here")
+    elif word == "resume":
+        await background.resume(id, sub_agents.files)
+        context.say("it goes on in the background")
+    elif word == "drop":
+        background.drop(id)
+        context.say("it is forgotten; its session stays")
+    elif word == "show" and (lines := background.lines(id)) is not None:
+        context.say("\n".join(lines) or "nothing yet")
+    elif word == "show":
+        raise MisuseError("it does not run in the background; what it said is in its report or session")
+    else:
+        raise MisuseError("write /agents show, stop, resume or drop with a number")
+
+
+def _listed_id(listed: Sequence[SubAgent], which: str) -> str:
+    """The id of a sub-agent by its number in the list, or by itself."""
+    if which.isdecimal() and 0 < int(which) <= len(listed):
+        return listed[int(which) - 1].call_id
+    if which in [one.call_id for one in listed]:
+        return which
+    raise MisuseError(f"there is no sub-agent {which}; /agents lists them")
 
 
 @command("/background", "[read ID | stop ID]", choices=lambda at: _job_words(at), other_names=("/bg",))
