@@ -262,6 +262,25 @@ async def test_its_calls_are_put_to_the_same_person(project: Path):
     await scene.environment.aclose()
 
 
+async def test_a_report_is_not_given_to_another_conversation(project: Path):
+    cast = Cast([send_off("dig"), "Ok."], lambda task, context: "found")
+    scene = Scene(project, cast)
+    background = scene.environment.sub_agents.background
+    assert background is not None
+    now, told = ["one"], asyncio.Event()
+    background.conversation = lambda: now[0]
+    await scene.agent.run("Hi")
+    now[0] = "another"
+    scene.environment.changed = told.set
+    cast.open_gate("dig")
+    await asyncio.wait_for(told.wait(), 20)
+    (notice,) = [each for each in scene.environment.take_notices() if "agent_1" in each]
+    (id,) = sessions()
+    assert f"of another conversation is done; swink --resume {id} shows its report" in notice
+    assert scene.delivered.empty()
+    await scene.environment.aclose()
+
+
 async def test_where_nothing_is_saved_it_leaves_nothing(project: Path):
     cast = Cast([send_off("dig"), "Ok."], lambda task, context: "found")
     scene = Scene(project, cast, saves=False)

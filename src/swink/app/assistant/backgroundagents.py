@@ -50,6 +50,7 @@ class _Running(Struct):
     agent: Agent
     held: HeldRecord | None
     saved: SavedConversation | None
+    conversation: object
     task: "asyncio.Task[None] | None" = None
     is_stopped: bool = False
 
@@ -66,6 +67,8 @@ class BackgroundAgents:
     ) -> None:
         self.deliver: Callable[[str], None] | None = None
         """Takes the reports; without it nobody waits for one, and no agent works in the background."""
+        self.conversation: Callable[[], object] = lambda: None
+        """Which conversation goes on now: a report is for the one that its agent was started in."""
         self.saves = False
         """Whether each has a session, so that it can be resumed."""
         self._make = make
@@ -178,7 +181,7 @@ class BackgroundAgents:
             except (OSError, AgentError) as error:
                 self._tell(f"a background agent cannot be resumed after a crash: {error}")
         shown = SubAgent(id, delegate.kind, task, record.started, name=delegate.name, is_background=True)
-        running = self._running[id] = _Running(agent, held, saved)
+        running = self._running[id] = _Running(agent, held, saved, self.conversation())
         # In the context of the call, so that the policies of the run bind it; not as a part of the run.
         running.task = asyncio.create_task(
             self._work(id, running, delegate, prompt, shown), name=f"swink-agent-{id}"
@@ -219,8 +222,17 @@ class BackgroundAgents:
             self._show(replace(shown, ended=time.time(), outcome=outcome, cost=cost))
         for notice in [] if running.saved is None else running.saved.take_notices():
             self._tell(f"background agent {id}: {notice}")
-        if not self._is_closing and self.deliver is not None:
+        if self._is_closing or self.deliver is None:
+            return
+        if self.conversation() is running.conversation:
             self.deliver(_report(id, shown, outcome, text))
+        else:
+            where = (
+                ""
+                if running.saved is None
+                else f"; swink --resume {running.saved.saved_id()} shows its report"
+            )
+            self._tell(f"background agent {id} ({shown.name}) of another conversation {outcome}{where}")
 
 
 def _outcome(result: AgentResult) -> str:

@@ -89,12 +89,13 @@ class SubAgents:
 
     def work_in_background(
         self, directory: Path, deliver: Callable[[str], None], tell: Callable[[str], None], *, saves: bool
-    ) -> None:
+    ) -> "BackgroundAgents":
         """Let agents work in the background, whose reports are delivered; with sessions if it `saves`."""
         from swink.app.assistant.backgroundagents import BackgroundAgents
 
         self.background = BackgroundAgents(self._make, directory, self.show, tell)
         self.background.deliver, self.background.saves = deliver, saves
+        return self.background
 
     async def look(self) -> None:
         """Report the background agents that were interrupted."""

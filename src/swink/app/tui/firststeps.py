@@ -48,9 +48,10 @@ async def begin_work(
     environment.changed = changed
     context.driver.commands.sandbox = environment.sandbox
     saves = context.sessions is not None and context.sessions.saved_conversation is not None
-    environment.sub_agents.work_in_background(
+    background = environment.sub_agents.work_in_background(
         environment.directory, context.driver.queue, environment.notify, saves=saves
     )
+    background.conversation = lambda: context.driver.agent
     tell()
     if environment.needs_trust:
         environment.trust = await ask_trust(context, environment.trust)
