@@ -94,6 +94,18 @@ def test_the_newest_few_stay_and_what_is_not_ours_goes(files: StateFiles, monkey
     assert [path.name[:4] for path in files.directory.glob("*.state")] == ["2222"]
 
 
+def test_the_nearest_file_is_found_by_its_tokens_and_only_if_it_is_whole(files: StateFiles):
+    saved(files, "a" * 40, [1, 2, 3, 9, 9])
+    near = saved(files, "a" * 20 + "b" * 20, [1, 2, 3, 4, 9])
+    saved(files, "c" * 40, [1, 2, 3, 4, 5])
+    assert files.nearest("a" * 20, [1, 2, 3, 4, 5, 6], 4) == near
+    assert files.nearest("a" * 20, [1, 2, 3, 4, 5, 6], 5) is None
+    assert files.nearest("d" * 20, [1, 2, 3, 4, 5, 6], 1) is None
+    near.write_bytes(near.read_bytes() + b"x")
+    assert files.nearest("a" * 20, [1, 2, 3, 4, 5, 6], 4) is None
+    assert not near.exists()
+
+
 class Talker:
     """A model as a new process would have it each time it is `started`."""
 
@@ -101,10 +113,10 @@ class Talker:
         self.function = LocalStreamFn(context=512, threads=physical_cores(), parallel=1)
         self.spec = ModelSpec("local", str(weights))
 
-    async def usage(self, text: str) -> Usage:
+    async def usage(self, text: str, system: str = SYSTEM) -> Usage:
         """What a reply costs after a start."""
         self.end()
-        return (await ask(self.function, text, system=SYSTEM, spec=self.spec, max_tokens=2))[1].usage
+        return (await ask(self.function, text, system=system, spec=self.spec, max_tokens=2))[1].usage
 
     def end(self) -> None:
         self.function.model(self.spec.model_id).unload()
@@ -118,10 +130,10 @@ def talker(weights: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> I
     talker.end()
 
 
-async def until_kept(states: Path) -> Path:
-    """The file, once the thread that keeps it is done."""
+async def until_kept(states: Path, count: int = 1) -> Path:
+    """A file, once the threads that keep them are done."""
     async with asyncio.timeout(20):
-        while not (found := list(states.glob("*.state"))):
+        while len(found := list(states.glob("*.state"))) < count:
             await asyncio.sleep(0.01)
     return found[0]
 
@@ -135,6 +147,12 @@ async def test_a_later_start_reads_only_what_is_new(talker: Talker, own_cache: P
     assert later.input < 20
     tokens = struct.unpack("<3I", path.read_bytes()[:12])[2]
     assert tokens <= later.cache_read + 8, "nothing of what the user said is in the file"
+    other_day = await talker.usage("Say blue.", f"{SYSTEM}Today is the fourth of May.")
+    assert other_day.cache_read > 64
+    assert other_day.input < 40
+    await until_kept(own_cache / "states", 2)
+    for other in {*path.parent.glob("*.state")} - {path}:
+        other.unlink()
     path.write_bytes(path.read_bytes()[:5000])  # llama.cpp itself would end the process
     damaged = await talker.usage("Say blue.")
     assert damaged == first

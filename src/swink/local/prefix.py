@@ -111,9 +111,12 @@ class PrefixStates:
         # A template may write the beginning differently later in a conversation.
         if not whole.startswith(beginning) or len(tokens) < _FEWEST:
             return 0, True
-        key = _hash(self._mark, beginning)[:40]
-        if self._restore(key):
+        key = self._mark[:20] + _hash(self._mark, beginning)[:20]
+        if (path := self._files.find(key)) is not None and self._restore(path):
             return 0, True
+        # On another day, or in another directory, the prompt of an agent differs near its end only.
+        if path is None and (near := self._files.nearest(key[:20], tokens, _FEWEST)) is not None:
+            self._restore(near)
         reading = _Reading(take_chunk, len(self._tokens(whole)))
         fields = {"n_predict": 0, "stream": True, "return_progress": True, "cache_prompt": True}
         server.handle_completions({"prompt": tokens, **fields}, reading.take_chunk)
@@ -122,11 +125,8 @@ class PrefixStates:
         self._save(key, tokens)
         return reading.fresh, True
 
-    def _restore(self, key: str) -> bool:
+    def _restore(self, path: Path) -> bool:
         """Put a saved state into a slot that nobody has used; elsewhere it would drive out another's."""
-        path = self._files.find(key)
-        if path is None:
-            return False
         with self._lock:
             slot = next((slot for slot in self._unused() if slot not in self._filled), None)
             if slot is None:

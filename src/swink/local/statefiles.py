@@ -47,6 +47,17 @@ class StateFiles:
             path.unlink(missing_ok=True)
         return None
 
+    def nearest(self, start: str, tokens: Sequence[int], fewest: int) -> Path | None:
+        """Of the whole files whose key starts so, the one that has most of these tokens in common.
+
+        None if those are fewer than `fewest`. Raises `OSError`.
+        """
+        if not self._is_private():
+            return None
+        shared = {path: _in_common(path, tokens) for path in self.directory.glob(f"{start}*.state")}
+        best = max(shared, key=lambda path: shared[path], default=None)
+        return None if best is None or shared[best] < fewest else self.find(best.name.partition(".")[0])
+
     def begin(self, key: str) -> Path:
         """An empty file to be written to, readable by its owner alone. Raises `OSError`."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,6 +113,18 @@ class StateFiles:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _in_common(path: Path, tokens: Sequence[int]) -> int:
+    """How many tokens at their beginning a file and these have in common."""
+    with path.open("rb") as file:
+        listed = file.read(_HEAD + 4 * (len(tokens) + _PREFACE))[_HEAD:]
+    numbers = [number for (number,) in struct.iter_unpack("<i", listed[: len(listed) // 4 * 4])]
+    best = 0
+    for skipped in range(min(_PREFACE, len(numbers))):
+        pairs = zip(numbers[skipped:], tokens, strict=False)
+        best = max(best, next((place for place, (a, b) in enumerate(pairs) if a != b), 0))
+    return best
 
 
 def _holds_only(path: Path, tokens: Sequence[int]) -> bool:
