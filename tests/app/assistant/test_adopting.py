@@ -14,6 +14,7 @@ from tests.counts import tried
 
 from swink.app.assistant.adopting import PROGRAMS, Adoptable, Places, find_theirs, write_adopted
 from swink.app.assistant.adopting.adopted import NotAdopted
+from swink.app.assistant.hookfiles import read_own_hooks
 from swink.app.assistant.rulebook import RuleBook
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.skillplaces import find_skills
@@ -197,7 +198,9 @@ def test_everything_of_claude_is_listed_and_written_once(root: Path):
             "home/.claude/skills/torn/SKILL.md": "---\nname: torn\n",
             "home/.claude/settings.json": {
                 "permissions": {"allow": ["Bash(git status:*)"], "defaultMode": "bypassPermissions"},
-                "hooks": {"PreToolUse": [{"hooks": []}]},
+                "hooks": {
+                    "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./x"}]}]
+                },
             },
             "home/.claude.json": {
                 "mcpServers": {"files": {"type": "stdio", "command": "npx", "args": ["-y", "files"]}},
@@ -218,7 +221,7 @@ def test_everything_of_claude_is_listed_and_written_once(root: Path):
         ".mcp.json": "read",
         "files": "new",
         "local": "cannot",
-        "PreToolUse": "yet",
+        "PreToolUse(Bash) runs ./x": "new",
         "defaultMode bypassPermissions": "cannot",
         "allow Bash(git status:*)": "new",
         "allow Bash(make:*)": "new",
@@ -544,3 +547,24 @@ def test_skills_are_read_where_they_are_or_copied_or_named_with_the_link_that_do
     adopt(root, "codex")
     assert found(root, "codex")["plain"].state == "here"
     assert find_skills(None).skills["plain"].body == "Do it."
+
+
+def test_a_hook_of_the_user_is_taken_over_with_its_names_and_once(root: Path):
+    hook = {"type": "command", "command": 'echo "done"; exit 0', "timeout": 5}
+    hooks = {"Stop": [{"hooks": [hook]}], "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}
+    for folder in ("home", "project"):
+        write(root, {f"{folder}/.claude/settings.json": {"hooks": hooks}})
+    findings = [one for one in find_theirs("claude", places(root)) if one.kind == "hook"]
+    assert sorted(one.state for one in findings) == ["new", "new", "read", "read"]
+    adopt(root, "claude")
+    written = load_settings()
+    assert written.problems == ()
+    entries, problems = read_own_hooks(written.hooks)
+    assert problems == []
+    assert [(one.event, one.matcher, one.timeout) for one in entries] == [
+        ("Stop", "", 5),
+        ("PreToolUse", "Bash", 5),
+    ]
+    assert all(one.foreign_names for one in entries)
+    again = [one.state for one in find_theirs("claude", places(root)) if one.kind == "hook"]
+    assert sorted(again) == ["here", "here", "read", "read"]

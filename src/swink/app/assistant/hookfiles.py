@@ -1,6 +1,6 @@
 """Files with shell hooks, and what stands in them.
 
-    [[hooks]] in config.toml     event, command, matcher, timeout; our names of tools
+    [[hooks]] in config.toml     event, command, matcher, timeout; our names of tools, or names = "claude"
     .swink/hooks.json            the published JSON form; our names of tools
     .claude/settings.json        its `hooks`; the other program's names of tools and arguments
 
@@ -20,7 +20,9 @@ THEIR_HOOKS = ".claude/settings.json"
 OUR_HOOKS = ".swink/hooks.json"
 HOOK_FILES = (THEIR_HOOKS, OUR_HOOKS)
 SETTINGS = "config.toml"
-_FIELDS = {"event", "command", "matcher", "timeout"}
+_FIELDS = {"event", "command", "matcher", "timeout", "names"}
+THEIR_NAMES = "claude"
+"""What `names` of a hook in config.toml says where it was written for the other program."""
 
 
 class HookEntry(Struct, frozen=True):
@@ -31,6 +33,7 @@ class HookEntry(Struct, frozen=True):
     command: str
     matcher: str = ""
     timeout: float | None = None
+    foreign_names: bool = False
 
     @property
     def name(self) -> str:
@@ -43,9 +46,8 @@ class HookEntry(Struct, frozen=True):
         from swink.policies.hooks.hook import TIMEOUT, Hook
 
         timeout = TIMEOUT if self.timeout is None else self.timeout
-        is_foreign = self.source == THEIR_HOOKS
         event = cast("Any", self.event)
-        return Hook(event, self.command, self.matcher, timeout, is_foreign, self.source)
+        return Hook(event, self.command, self.matcher, timeout, self.foreign_names, self.source)
 
 
 def read_hook_file(name: str, data: bytes) -> tuple[list[HookEntry], list[str]]:
@@ -81,6 +83,8 @@ def read_own_hooks(tables: Sequence[Mapping[str, Any]]) -> tuple[list[HookEntry]
         where = f"{SETTINGS}: [[hooks]] number {number}"
         if unknown := sorted({*table} - _FIELDS):
             problems.append(f"{where}: {unknown[0]} means nothing; known: {', '.join(sorted(_FIELDS))}")
+        if (names := table.get("names", THEIR_NAMES)) != THEIR_NAMES:
+            problems.append(f"{where}: names is {THEIR_NAMES!r} or left out, not {names!r}")
         entry = _read_entry(SETTINGS, str(table.get("event", "")), table.get("matcher"), table)
         if isinstance(entry, HookEntry):
             entries.append(entry)
@@ -125,6 +129,8 @@ def _read_entry(source: str, event: str, matcher: Any, hook: Any) -> HookEntry |
             timeout = cast("dict[str, Any]", hook).get("timeout")
             if isinstance(timeout, bool) or not isinstance(timeout, int | float | None):
                 return f"the timeout of {command!r} is no number of seconds"
-            return HookEntry(source, event, command, matcher if isinstance(matcher, str) else "", timeout)
+            tools = matcher if isinstance(matcher, str) else ""
+            is_foreign = source == THEIR_HOOKS or cast("dict[str, Any]", hook).get("names") == THEIR_NAMES
+            return HookEntry(source, event, command, tools, timeout, is_foreign)
         case _:
             return "a hook has no command"

@@ -58,7 +58,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         '[mcp.files] and below it command = "npx"',
     ),
     "hooks": (
-        "[shell hooks](hooks.md): `event`, `command`, `matcher`, `timeout`; a table for each",
+        "[shell hooks](hooks.md): `event`, `command`, `matcher`, `timeout`, `names`; a table for each",
         '[[hooks]] and below it event = "Stop"',
     ),
 }

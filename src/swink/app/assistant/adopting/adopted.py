@@ -7,10 +7,18 @@ from typing import Any
 
 import msgspec
 
-from swink.app.assistant.adopting.findings import Adoptable, NewFile, NewRules, NewServer, NewSetting, Places
+from swink.app.assistant.adopting.findings import (
+    Adoptable,
+    NewFile,
+    NewHook,
+    NewRules,
+    NewServer,
+    NewSetting,
+    Places,
+)
 from swink.app.assistant.adopting.theirfiles import table
 from swink.app.assistant.rulebook import RuleBook
-from swink.app.assistant.settings import change_setting
+from swink.app.assistant.settings import change_setting, rewrite_settings
 from swink.errors import AgentError, MisuseError
 from swink.system.filelock import alone
 from swink.system.files import write_whole
@@ -32,6 +40,8 @@ def write_adopted(finding: Adoptable, places: Places) -> None:
             _add_file(path, data)
         case NewSetting(name, value):
             change_setting(name, value)
+        case NewHook(fields):
+            _add_hook(fields)
         case None:
             pass
 
@@ -63,6 +73,12 @@ def _add_server(name: str, fields: dict[str, Any]) -> None:
             write_whole(path, changed.encode())
     except (OSError, ValueError, TypeError) as error:
         raise MisuseError(f"{path} could not be changed: {error}; [mcp.{name}] was not added") from error
+
+
+def _add_hook(fields: dict[str, Any]) -> None:
+    """Add a hook at the end of config.toml."""
+    lines = "\n".join(["[[hooks]]", *(f"{key} = {_value(value)}" for key, value in fields.items()), ""])
+    rewrite_settings(lambda text: f"{text.rstrip()}\n\n{lines}".lstrip(), "add the hook to it")
 
 
 def _toml_table(name: str, fields: dict[str, Any]) -> str:

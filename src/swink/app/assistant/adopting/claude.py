@@ -6,6 +6,7 @@ CLAUDE.md, ~/.claude/CLAUDE.md                      instructions
 .mcp.json, mcpServers of ~/.claude.json             servers
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.app.assistant.adopting.findings import Adoptable, Places
+from swink.app.assistant.adopting.findings import Adoptable, NewHook, Places
 from swink.app.assistant.adopting.foreignrules import (
     ForeignRule,
     Verdict,
@@ -33,6 +34,7 @@ from swink.app.assistant.adopting.theirfiles import (
     texts,
 )
 from swink.app.assistant.brought import SERVERS
+from swink.app.assistant.hookfiles import THEIR_HOOKS, THEIR_NAMES, read_hook_file
 from swink.app.assistant.instructionfiles import NAME, OTHER_NAME, imports_in
 from swink.app.assistant.rulebook import Scope
 from swink.app.assistant.rules import MCP
@@ -83,6 +85,7 @@ def find_claude(places: Places) -> Iterator[Adoptable]:
         scope: Scope = "user" if path.parent == ours else "project"
         settings = read_table(path, broken)
         rules += _rules(path, scope, table(settings.get("permissions")))
+        yield from _hooks(path, settings, places)
         yield from _others(path, settings)
     yield from find_rules_of(rules, places)
     for folder in (ours, theirs):
@@ -108,10 +111,31 @@ def _instructions(places: Places) -> Iterator[Adoptable]:
     yield Adoptable("instructions", path, OTHER_NAME, "read", f"{how}{told}")
 
 
+def _hooks(path: Path, settings: dict[str, Any], places: Places) -> Iterator[Adoptable]:
+    """Hooks: the project's are run where they stand, the user's are taken over with their names."""
+    data = json.dumps({"hooks": settings["hooks"]}).encode() if "hooks" in settings else b"{}"
+    entries, problems = read_hook_file(THEIR_HOOKS, data)
+    for entry in entries:
+        fields: dict[str, Any] = {"event": entry.event, "command": entry.command, "names": THEIR_NAMES}
+        fields |= {"matcher": entry.matcher} if entry.matcher else {}
+        fields |= {"timeout": entry.timeout} if entry.timeout is not None else {}
+        if path == places.project / THEIR_HOOKS:
+            when = "as it is" if places.is_trusted else "once the folder is trusted (swink trust)"
+            yield Adoptable("hook", path, entry.name, "read", f"is run {when}")
+        elif path.is_relative_to(places.project):
+            how = f"is not run; hooks of {THEIR_HOOKS} and of config.toml are"
+            yield Adoptable("hook", path, entry.name, "cannot", how)
+        elif fields in places.settings.hooks:
+            yield Adoptable("hook", path, entry.name, "here", "is here already, in config.toml")
+        else:
+            becomes = 'becomes [[hooks]] in config.toml, with names = "claude"'
+            yield Adoptable("hook", path, entry.name, "new", becomes, NewHook(fields))
+    for problem in problems:
+        yield Adoptable("hook", path, "hooks", "cannot", problem.removeprefix(f"{THEIR_HOOKS}: "))
+
+
 def _others(path: Path, settings: dict[str, Any]) -> Iterator[Adoptable]:
-    """Hooks, and what else the settings say about permissions."""
-    for event in table(settings.get("hooks")):
-        yield Adoptable("hook", path, event, "yet", "swink runs no hooks yet")
+    """What else the settings say about permissions."""
     permissions = table(settings.get("permissions"))
     if isinstance(mode := permissions.get("defaultMode"), str) and mode != "default":
         how = _MODES.get(mode, "means nothing here")

@@ -94,4 +94,4 @@ def _settings(path: Path, settings: dict[str, Any], places: Places, *, is_users:
         how = "see [sandbox] in config.toml, and --add-dir"
         yield Adoptable("setting", path, f"sandbox_workspace_write ({len(writing)})", "cannot", how)
     if hooks := table(settings.get("hooks")):
-        yield Adoptable("hook", path, ", ".join(hooks), "yet", "swink runs no hooks yet")
+        yield Adoptable("hook", path, ", ".join(hooks), "cannot", "write it as [[hooks]] in config.toml")

@@ -50,7 +50,13 @@ class NewSetting(Struct, frozen=True):
     value: str
 
 
-New = NewRules | NewServer | NewFile | NewSetting
+class NewHook(Struct, frozen=True):
+    """A hook for config.toml."""
+
+    fields: dict[str, Any]
+
+
+New = NewRules | NewServer | NewFile | NewSetting | NewHook
 
 
 class Adoptable(Struct, frozen=True):
