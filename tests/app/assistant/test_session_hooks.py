@@ -1,7 +1,10 @@
 """Shell hooks of the coding agent: those of a trusted project and of the user, as people have them."""
 
+import asyncio
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +284,30 @@ def test_settings_take_hooks(work: Path, monkeypatch: pytest.MonkeyPatch):
     settings = load_settings()
     assert settings.problems == ()
     assert settings.hooks == ({"event": "Stop", "command": "make test"},)
+
+
+async def test_a_notification_tells_that_a_question_waits_and_delays_nothing(work: Path):
+    give(work, one("Notification", "cat > told.json; sleep 300", "permission_prompt"))
+
+    scene = Scene(work, word="on")
+    asked = scene.permissions._ask
+
+    async def ask_later(question: Any) -> Any:
+        reply = await asked(question)
+        while not (work / "told.json").exists() or not (work / "told.json").read_text().endswith("}"):
+            await asyncio.sleep(0.02)
+        return reply
+
+    scene.permissions._ask = ask_later
+    await run(scene, bash("echo hello"))
+    assert "hello" in results(scene)[0]
+    told = json.loads((work / "told.json").read_text())
+    assert told["notification_type"] == "permission_prompt"
+    assert "bash" in told["message"]
+
+
+def test_loading_the_environment_loads_nothing_of_hooks():
+    code = "import sys, swink.app.assistant.agentenvironment; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "swink.policies" not in loaded.split()
+    assert "swink.app.assistant.hookpolicies" not in loaded.split()

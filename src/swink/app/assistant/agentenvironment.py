@@ -244,10 +244,12 @@ class AgentEnvironment:
         """End the servers, and the agents and commands in the background."""
         await self.sub_agents.aclose()
         try:
-            await self.hooks.aclose()
             await self.background.aclose()
         finally:
-            await self.servers.aclose()
+            try:
+                await self.servers.aclose()
+            finally:
+                await self.hooks.aclose()
 
     def tools(self) -> Sequence[Tool]:
         """The tools for the model as it is now; none for one whose window they would fill."""

@@ -93,6 +93,7 @@ class SessionHooks:
         """Tell the hooks that the session ends."""
         for task in self._telling:
             task.cancel()
+        await asyncio.gather(*self._telling, return_exceptions=True)
         if self.group is not None and self._has_begun:
             self._has_begun = False
             await self.group.run("SessionEnd", {"reason": "other"}, "other")
