@@ -311,3 +311,11 @@ def test_loading_the_environment_loads_nothing_of_hooks():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "swink.policies" not in loaded.split()
     assert "swink.app.assistant.hookpolicies" not in loaded.split()
+
+
+async def test_a_hook_blocks_a_compaction_of_the_person(work: Path):
+    give(work, one("PreCompact", 'grep -q \'"trigger":"manual"\' && echo keep it >&2; exit 2', "manual"))
+    scene = Scene(work, word="off")
+    await run(scene)
+    assert await scene.environment.hooks.before_compaction() == "keep it"
+    assert await AgentEnvironment(work).hooks.before_compaction() == ""

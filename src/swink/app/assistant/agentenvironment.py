@@ -186,7 +186,7 @@ class AgentEnvironment:
 
         The policies hold for its sub-agents too, and limits count all of them together.
         """
-        own, below = self.hooks.make_policies(self.trust, self.settings)
+        own, below = self.hooks.make_policies(self.trust, self.settings, session)
         policies = [*policies, *own]
         shared = [policy for policy in (*policies, *below) if policy.for_sub_agents]
         self.shared_policies = [HoldBelow(shared), *shared] if shared else ()

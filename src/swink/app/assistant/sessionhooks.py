@@ -3,6 +3,7 @@
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop    a policy of the agent
     PreToolUse, PostToolUse, SubagentStop                            a policy of its sub-agents
     PermissionRequest, Notification                                  before a person is asked about a call
+    PreCompact                                                       before /compact
     SessionEnd                                                       when the environment is closed
 
 A hook of a project whose command, or a file that it names, is not as it was when the project was trusted is
@@ -21,6 +22,7 @@ from swink.app.assistant.hookfiles import HOOK_FILES, make_hooks, read_own_hooks
 from swink.app.assistant.person import Once, Question, Refuse, Reply
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust
+from swink.memory.session import Session
 from swink.messages import ToolCall
 from swink.messages.redact.shown import show_arguments
 
@@ -44,13 +46,15 @@ class SessionHooks:
         self._tell = tell
         self._permissions: Permissions | None = None
         self._policies: list[Any] = []
+        self._session_id = ""
         self._has_begun = False
         self._telling: set[asyncio.Task[Any]] = set()
 
     def make_policies(
-        self, trust: Trust, settings: UserSettings
+        self, trust: Trust, settings: UserSettings, session: Session | None = None
     ) -> tuple[Sequence[Policy], Sequence[Policy]]:
         """The policies of the agent and of its sub-agents; none where there are no hooks."""
+        self._session_id = "" if session is None else session.id
         places = [trust.project / name for name in HOOK_FILES]
         if not settings.hooks and not any(map(os.path.lexists, places)):
             return (), ()
@@ -107,13 +111,18 @@ class SessionHooks:
         source = "resume" if agent is not None and len(agent.messages) > 1 else "startup"
         return (await self.group.run("SessionStart", {"source": source}, source)).context
 
+    async def before_compaction(self) -> str:
+        """Why the person's own compaction is not made; empty if no hook blocks it."""
+        if self.group is None:
+            return ""
+        fields = {"trigger": "manual", "custom_instructions": ""}
+        answer = await self.group.run("PreCompact", fields, "manual")
+        return answer.stop or (answer.reason if answer.decision == "deny" else "")
+
     def _facts(self) -> dict[str, Any]:
         """What hooks are told of the session."""
-        agent, permissions = self.agent(), self._permissions
-        session: Any = None if agent is None else getattr(agent, "session", None)
-        word = "smart" if permissions is None else permissions.word
-        id = str(getattr(session, "id", "") or "")
-        return {"session_id": id, "permission_mode": _MODES.get(word, "default")}
+        word = "smart" if self._permissions is None else self._permissions.word
+        return {"session_id": self._session_id, "permission_mode": _MODES.get(word, "default")}
 
     def _vouches(self, request: ApprovalRequest) -> str:
         """Why a call needs no question; empty if no hook has allowed it."""

@@ -11,6 +11,7 @@ from swink.app.assistant.ownproviders import learn_models
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.modelpicker import ModelPicker
 from swink.app.tui.screens.picker import Picker
+from swink.errors import MisuseError
 from swink.messages.checks import check_word
 from swink.messages.modelspec import THINKING_LEVELS, ThinkingLevel
 from swink.models import catalog
@@ -60,6 +61,8 @@ async def system(context: CommandContext, rest: str) -> None:
 @command("/compact")
 async def compact(context: CommandContext, rest: str) -> None:
     """make room in the context now; everything stays in the session"""
+    if context.environment is not None and (why := await context.environment.hooks.before_compaction()):
+        raise MisuseError(f"a hook blocked it: {why}")
     context.say("compacting …")
     report = await context.driver.compact()
     if not (report.dropped or report.pruned):
