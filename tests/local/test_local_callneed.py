@@ -154,8 +154,9 @@ def test_calls_that_go_wrong_and_right_in_turn_come_to_an_end():
 
 def test_examples_of_a_description_are_shown_as_calls_and_its_other_lines_are_not():
     text = describe_tools(TOOLS)
-    assert '\n- bash: Run. Run ls. {"tool":"bash","arguments":{"command":"ls"}}\n' in text
+    assert '\nRun ls. {"tool":"bash","arguments":{"command":"ls"}}' in text
     assert "Words:" not in text
+    assert "- bash(command: string): Run.\n" in text
     talk = example_talk(TOOLS)
     assert ("user", "Say a.txt.") in talk
     assert ("assistant", '{"tool":"read_file","arguments":{"path":"a.txt"}}') in talk
@@ -164,7 +165,7 @@ def test_examples_of_a_description_are_shown_as_calls_and_its_other_lines_are_no
 @pytest.mark.parametrize("example", ["Example: no call", "Example: broken {path}", "Example: list {[1]}"])
 def test_an_example_that_is_no_call_is_left_out(example: str):
     odd = Spec("odd", f"Odd.\n\n{example}", {"path": TEXT})
-    assert "\n- odd(path: string): Odd.\n" in describe_tools([READ, odd])
+    assert "Examples:" not in describe_tools([READ, odd])
     assert ("assistant", '{"tool":"odd","arguments":{"path":"blue"}}') in example_talk([odd])
 
 

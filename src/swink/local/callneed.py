@@ -89,9 +89,9 @@ def choose_tools(messages: Sequence[LlmMessage], tools: Sequence[ToolSpec]) -> t
 def shift_likelihood(tools: Sequence[ToolSpec]) -> float:
     """How much likelier a first token is that begins a call, as a logarithm, with tools for files.
 
-    Measured with SmolLM2, nine messages without and seven with need of a tool: this tells 13 of them apart.
+    Measured with SmolLM2, nine messages without and seven with need of a tool: this tells 14 of them apart.
     """
-    return 2.25 if _work_on_files(tools) else 0.0
+    return 1.45 if _work_on_files(tools) else 0.0
 
 
 def _work_on_files(tools: Sequence[ToolSpec]) -> bool:

@@ -2,10 +2,7 @@
 
 - weather(city: string (Name of the city.), unit?: "celsius"|"fahrenheit"): Current weather.
 
-A description may show a call in a line of its own, `Example: How warm is it in Oslo? {"city":"Oslo"}`. That
-takes the place of the parameters:
-
-- weather: Current weather. How warm is it in Oslo? {"tool":"weather","arguments":{"city":"Oslo"}}
+A description may show a call in a line of its own: `Example: How warm is it in Oslo? {"city":"Oslo"}`.
 """
 
 import re
@@ -27,9 +24,16 @@ def describe_tools(tools: Sequence[ToolSpec]) -> str:
     """The tools, and how to call one; empty without tools."""
     if not tools:
         return ""
-    lines = [f"- {_describe(tool)}" for tool in tools]
+    lines = [
+        f"- {tool.name}({_parameters(tool.parameters_schema)}): {_first_paragraph(tool.description)}"
+        for tool in tools
+    ]
     how = 'To use a tool reply with JSON: {"tool":"<name>","arguments":{...}}'
-    return "\n".join(["You have these tools:", *lines, how])
+    shown = [
+        f"{asked} {_call(tool, arguments)}" for tool in tools[1:] for asked, arguments in _examples(tool)
+    ]
+    examples = ["Examples:", *shown] if shown else []
+    return "\n".join(["You have these tools:", *lines, how, *examples])
 
 
 def describe_output(schema: Schema) -> str:
@@ -43,31 +47,23 @@ def example_talk(tools: Sequence[ToolSpec]) -> list[tuple[str, str]]:
         return []
     first = tools[0]
     asked, arguments = next(iter(_examples(first)), None) or _made_up(first)
-    hello = [("user", "Hello!"), ("assistant", "Hello! How can I help you?")]
-    more = [("user", "Who are you?"), ("assistant", "I am a helpful assistant.")]
-    work = [
+    return [
+        ("user", "Hello!"),
+        ("assistant", "Hello! How can I help you?"),
+        ("user", "Who are you?"),
+        ("assistant", "I am a helpful assistant."),
         ("user", asked),
         ("assistant", _call(first, arguments)),
         ("user", f"{first.name} returned: done"),
         ("assistant", "Here it is: done."),
+        ("user", "Thanks!"),
+        ("assistant", "You are welcome."),
     ]
-    end = [("user", "Thanks!"), ("assistant", "You are welcome.")]
-    return [*hello, *work, *end] if _examples(first) else [*hello, *more, *work, *end]
 
 
 def strip_hints(description: str) -> str:
     """A description without the examples and words that are for models without a template for tools."""
     return _HINTS.sub("", description).rstrip()
-
-
-def _describe(tool: ToolSpec) -> str:
-    """A tool in one line: with an example, which shows its parameters, or with a list of them."""
-    does = _first_paragraph(tool.description)
-    if examples := _examples(tool):
-        return " ".join(
-            [f"{tool.name}: {does}", *(f"{asked} {_call(tool, given)}" for asked, given in examples)]
-        )
-    return f"{tool.name}({_parameters(tool.parameters_schema)}): {does}"
 
 
 def _examples(tool: ToolSpec) -> list[tuple[str, Any]]:

@@ -22,9 +22,10 @@ MOST_RESULT = 1_500
 SMALL_FILE = 2_000_000_000
 """Bytes of weights up to which a local model counts as small: about three billion parameters."""
 
-PROMPT = """You are swink, a coding agent in the user's folder. Never guess what a file says: read it or \
-search. After the result of a tool answer in one short sentence, or call the next tool. Do only what was \
-asked. Greetings and general questions need no tool."""
+PROMPT = """You are swink, a coding agent in a terminal. You work in the user's folder with tools.
+- Never guess what a file says: read it or search first.
+- Call one tool at a time. After its result, answer in one or two short sentences, or call the next tool.
+- Do only what was asked. Greetings and general questions need no tool."""
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _PATH: Mapping[str, Any] = {"path": _TEXT}
