@@ -240,6 +240,32 @@ async def test_the_policies_and_the_budget_of_the_run_hold_after_its_end(project
     await scene.environment.aclose()
 
 
+async def test_a_budget_counts_it_once_while_the_main_run_goes_on(project: Path):
+    look = ToolCall("look", "read_file", {"path": "main.py"})
+    budget = Budget(max_tokens=10_000, scope="session", reserve=False)
+    ended = asyncio.Event()
+
+    async def approve(request: ApprovalRequest) -> bool:
+        if request.arguments.get("path") == "late.py":
+            await ended.wait()
+        return True
+
+    def part(task: str, context: Any) -> Any:
+        return look if context.messages[-1].role == "user" else "found"
+
+    late = ToolCall("late", "read_file", {"path": "late.py"})
+    cast = Cast([send_off("dig"), late, look, "Ok."], part)
+    cast.open_gate("dig")
+    scene = Scene(project, cast, budget, approve=approve)
+    background = scene.environment.sub_agents.background
+    assert background is not None
+    background.deliver = lambda report: ended.set()
+    result = await scene.agent.run("Hi")
+    assert result.usage.total == 11 * 4
+    assert budget.spent.usage.total == 11 * (4 + 2)
+    await scene.environment.aclose()
+
+
 async def test_its_calls_are_put_to_the_same_person(project: Path):
     asked: list[str] = []
 

@@ -17,7 +17,6 @@ from swink.agent.config import ApprovalMode, PromptContext
 from swink.agent.context.compaction import Summary
 from swink.agent.policy import Approve, Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
-from swink.app.assistant.agentfiles import read_agents
 from swink.app.assistant.brought import Brought
 from swink.app.assistant.cautions import Cautions, describe_machine
 from swink.app.assistant.customcommands import CustomCommand, read_commands
@@ -221,7 +220,7 @@ class AgentEnvironment:
         for notice in await in_thread(self.shell.follow, self.project):
             self._tell_once(notice)
         self.commands, notices = await in_thread(read_commands, self._brought)
-        self.sub_agents.files, broken = await in_thread(read_agents, self._brought)
+        broken = await in_thread(self.sub_agents.read_files, self._brought)
         if self._trouble or self.is_coding:
             self._trouble = await find_machine_trouble(USUAL, network=False)
         if self._trouble:

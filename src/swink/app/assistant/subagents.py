@@ -27,6 +27,7 @@ from swink.tools import Tool, ToolContext, ToolError
 if TYPE_CHECKING:
     from swink.app.assistant.agentfiles import AgentFile
     from swink.app.assistant.backgroundagents import BackgroundAgents
+    from swink.app.assistant.brought import Brought
 
 _KEPT = 50
 _DESCRIBED = 600
@@ -86,6 +87,13 @@ class SubAgents:
             return self.background is not None and self.background.stop(call_id)
         agent.abort()
         return True
+
+    def read_files(self, brought: "Brought | None") -> Sequence[str]:
+        """Read the agents of a trusted project and of the user; what was wrong with files. Blocking."""
+        from swink.app.assistant.agentfiles import read_agents  # not before the first frame
+
+        self.files, notices = read_agents(brought)
+        return notices
 
     def work_in_background(
         self, directory: Path, deliver: Callable[[str], None], tell: Callable[[str], None], *, saves: bool
