@@ -10,7 +10,12 @@ from swink.local import LocalStreamFn, pull, unload_all
 from swink.local.llamacpp import physical_cores
 
 os.environ.setdefault("SWINK_CACHE_DIR", str(Path(__file__).parents[2] / ".cache" / "swink"))
-os.environ["SWINK_LOCAL_STATES"] = "off"  # what one test has read, the next is to read again
+
+
+@pytest.fixture(autouse=True)
+def no_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test has read, the next is to read again."""
+    monkeypatch.setenv("SWINK_LOCAL_STATES", "off")
 
 
 @pytest.fixture(scope="session")

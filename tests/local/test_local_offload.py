@@ -10,6 +10,7 @@ import pytest
 
 from swink.local import LoadCancelled, Settings, offload
 from swink.local.offload import run_test, with_working_gpu
+from swink.system.programs import Command, environment
 
 GPU = "a stand-in of a GPU"
 
@@ -74,6 +75,10 @@ def test_without_a_gpu_or_with_it_off_nothing_is_tested(path: Path, monkeypatch:
     assert choose(path, Settings(gpu_layers=7)) == Settings(gpu_layers=7)
 
 
+def running(program: str) -> Command:
+    return Command((sys.executable, "-I", "-c", program), None, environment())
+
+
 @pytest.mark.parametrize(
     ("program", "told"),
     [
@@ -84,16 +89,11 @@ def test_without_a_gpu_or_with_it_off_nothing_is_tested(path: Path, monkeypatch:
     ],
 )
 def test_however_a_test_ends_it_is_said_in_words(program: str, told: str):
-    assert (
-        run_test(
-            [sys.executable, "-I", "-c", program], threading.Event(), 0.5 if told[:6] == "it did" else 60
-        )
-        == told
-    )
+    assert run_test(running(program), threading.Event(), 0.5 if told[:6] == "it did" else 60) == told
 
 
 def test_a_load_that_is_stopped_ends_the_test():
     stop = threading.Event()
     stop.set()
     with pytest.raises(LoadCancelled):
-        run_test([sys.executable, "-I", "-c", "import time; time.sleep(60)"], stop)
+        run_test(running("import time; time.sleep(60)"), stop)

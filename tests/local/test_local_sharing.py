@@ -36,7 +36,7 @@ async def test_four_agents_at_once_take_turns(weights: Path, model: LocalStreamF
 
 
 LEAVING = """
-import asyncio, gc, sys, threading
+import asyncio, gc, sys, threading, time
 from pathlib import Path
 from swink.local import LocalEmbedder, LocalStreamFn, unload_all
 from swink.messages import ModelSpec, UserMessage
@@ -68,6 +68,10 @@ for _ in range(2):
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
             thread.join(20)
+    for _ in range(2000):  # the runtime's own end a moment later
+        if threads() <= 2:
+            break
+        time.sleep(0.01)
     print("mapped", mapped(), "threads", threads())
 """
 

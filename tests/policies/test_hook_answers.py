@@ -28,6 +28,7 @@ FAILURES = [
     HookOutcome(output='{"hookSpecificOutput": 5}'),
     HookOutcome(output='{"hookSpecificOutput": {"updatedInput": [1]}}'),
     HookOutcome(output="{" * 5000),
+    HookOutcome(output='\ufeff{"decision": "approve"'),
 ]
 
 
@@ -45,6 +46,13 @@ def test_what_fails_blocks_where_a_hook_judges_and_is_reported_elsewhere(outcome
         found = read_answer(event, outcome)
         assert found.decision is None, event
         assert found.problem
+
+
+def test_an_answer_may_begin_with_a_byte_order_mark_and_one_behind_too_much_is_none():
+    blocked = HookOutcome(output='\ufeff{"decision": "block", "reason": "no"}')
+    assert read_answer("PreToolUse", blocked).decision == "deny"
+    for event in GUARDS:
+        assert read_answer(event, HookOutcome(output=" " * 100, is_cut=True)).decision == "deny"
 
 
 @pytest.mark.parametrize("code", [1, 3, 64, 125, 255])

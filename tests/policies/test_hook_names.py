@@ -1,5 +1,7 @@
 """The other program's names of tools and arguments, there and back."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,13 @@ def test_the_tools_have_their_names():
     assert foreign_tool("files_read", "files") == "mcp__files__read"
     assert foreign_tool("my_server_read", "my server") == "mcp__my server__read"
     assert foreign_tool("weather") == "weather"
+
+
+def test_a_path_behind_a_link_is_shown_as_it_is_opened(tmp_path: Path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a/b")
+    shown = to_foreign("read_file", {"path": "link/../secret.txt"}, str(tmp_path))
+    assert shown == {"file_path": str(tmp_path / "a" / "secret.txt")}
 
 
 def test_arguments_have_their_names_and_paths_are_absolute():

@@ -11,10 +11,8 @@ A broken driver ends a process, or hangs it; therefore the child.
 import json
 import logging
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +26,14 @@ from swink.local.prefix import state_mark
 from swink.local.states import LoadCancelled
 from swink.system.files import write_whole
 from swink.system.places import cache_dir
+from swink.system.programs import Command, environment, python_code
 
 logger = logging.getLogger("swink.local")
 
 _SECONDS = 180.0
 _AGAIN = 86_400.0
 """Seconds after which a test that failed is repeated: the driver may have been mended."""
-_CHILD = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from swink.local.offload import try_out; try_out(sys.argv[2], json.loads(sys.argv[3]))"
-)
+_CHILD = "from swink.local.offload import try_out; try_out(sys.argv[1], json.loads(sys.argv[2]))"
 _told: set[str] = set()
 
 
@@ -88,14 +84,14 @@ def try_out(path: str, gpu_layers: int | None) -> None:
 
 def _problem(path: Path, gpu_layers: int | None, stop: threading.Event) -> str:
     """What goes wrong in a child process, in a few words."""
-    arguments = (json.dumps(sys.path), str(path), json.dumps(gpu_layers))
-    return run_test((sys.executable, "-P", "-c", _CHILD, *arguments), stop)
+    arguments = (str(path), json.dumps(gpu_layers))
+    return run_test(python_code(_CHILD, *arguments, cwd=path.parent, env=environment()), stop)
 
 
-def run_test(command: Sequence[str], stop: threading.Event, seconds: float = _SECONDS) -> str:
+def run_test(command: Command, stop: threading.Event, seconds: float = _SECONDS) -> str:
     """Run a test; how it failed, or nothing. It is ended when it is stopped or takes too long."""
     quiet = subprocess.DEVNULL
-    child = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
+    child = command.popen(stdin=quiet, stdout=quiet, stderr=quiet)
     end = time.monotonic() + seconds
     try:
         while time.monotonic() < end:
@@ -122,7 +118,7 @@ def _file() -> Path:
 def _read() -> dict[str, Trial]:
     try:
         return msgspec.json.decode(_file().read_bytes(), type=dict[str, Trial])
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError, msgspec.MsgspecError):
         return {}
 
 

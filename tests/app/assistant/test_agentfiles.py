@@ -35,6 +35,11 @@ def agent(*lines: str, body: str = "You review.") -> str:
         (agent("description: d", "tools:"), 3, "tools is empty"),
         (agent("description: d", "tools:", "  Read: yes"), 3, "tools is no list"),
         (agent("description: d", "tools: [Read, Grep"), 3, "does not end"),
+        *[
+            (agent("description: d", f"{key}: {word}"), 3, "what it denies is not known")
+            for key in ("disallowedTools", "disallowed_tools", "disallowed-tools")
+            for word in ("'*'", "Web*", "mcp__*", "mcp__git__pu*")
+        ],
         (agent('description: "d'), 2, "does not end with one"),
         (agent("description: d", body=""), 3, "the system prompt is missing"),
     ],
@@ -43,6 +48,16 @@ def test_a_broken_file_is_refused_with_its_line(text: str, line: int, why: str):
     with pytest.raises(BadHead, match=f"^line {line}: ") as refused:
         parse(text)
     assert why in str(refused.value)
+
+
+def test_denials_of_all_spellings_count_together():
+    lines = ("disallowedTools: Skill, Bash (rm:*)", "disallowed_tools: [Glob]", "permissionMode: Plan")
+    found = parse(agent("description: d", *lines))
+    assert not any(found.allows(name) for name in ("skill", "bash", "find_files"))
+    assert found.reads_only
+    denied = parse(agent("description: d", "disallowedTools: mcp__git, mcp__web__*"))
+    assert not denied.allows("x", "git")
+    assert not denied.allows("x", "web")
 
 
 def test_what_is_not_utf_8_is_refused_with_its_line():

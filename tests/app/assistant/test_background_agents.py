@@ -219,6 +219,28 @@ async def test_leaving_ends_all_of_them_saved_and_they_can_be_resumed(project: P
     await scene.environment.aclose()
 
 
+async def test_one_that_is_resumed_is_bound_by_what_binds_the_assistant(project: Path):
+    scene = Scene(project, Cast([[send_off("a")], "Ok."], lambda task, context: "found"))
+    await scene.agent.run("Hi")
+    await scene.environment.aclose()
+
+    def part(task: str, context: Any) -> Any:
+        if context.messages[-1].role == "user":
+            return ToolCall("write", "write_file", {"path": "main.py", "content": "no"})
+        return f"was told: {context.messages[-1].text}"
+
+    later = Cast([], part)
+    later.open_gate("a")
+    scene = Scene(project, later, ToolDenyList(["write_file"]))
+    await scene.environment.open()
+    background = scene.environment.sub_agents.background
+    assert background is not None
+    await background.resume("agent_1", {})
+    assert "'write_file' is not allowed here" in await scene.report()
+    assert (project / "main.py").read_text() == "print(42)\n"
+    await scene.environment.aclose()
+
+
 async def test_the_policies_and_the_budget_of_the_run_hold_after_its_end(project: Path):
     def part(task: str, context: Any) -> Any:
         if context.messages[-1].role == "user":

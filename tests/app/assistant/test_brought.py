@@ -70,9 +70,9 @@ def test_the_question_names_what_is_new_changed_and_removed(project: Path):
     trust = look_up(project)
     assert trust.standing == "changed"
     assert trust.changes == (
-        "changed: .mcp.json",
         "changed: server files of .mcp.json: y -v",
         "new: server web of .mcp.json: https://example.org/mcp",
+        "changed: .mcp.json",
         "removed: .swink/commands/ship.md",
         "new: .swink/tools/new\\u202e\\n.toml",
     )

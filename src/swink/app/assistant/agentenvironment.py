@@ -8,6 +8,7 @@ await aclose()                         servers and background commands are ended
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -49,6 +50,7 @@ from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool
 from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
+from swink.tools.coding.runtime import TrustedPrograms
 from swink.tools.coding.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ class AgentEnvironment:
         self.servers = Servers(self.notify)
         self.hooks = SessionHooks(self.directory, self._tell_once)
         self.hooks.agent, self.hooks.servers = lambda: self.agent, self.servers.owners
-        self.sub_agents = SubAgents(self._make_sub_agent)
+        self.sub_agents = SubAgents(self._make_sub_agent, lambda: self.shared_policies)
         self.commands: dict[str, CustomCommand] = {}
         """The user's own commands, and those of a trusted project, by name."""
         self.instructions: Instructions | None = None
@@ -107,6 +109,7 @@ class AgentEnvironment:
         self._terms: dict[str, Any] = {}
         """What an agent of this environment, and its sub-agents, are made with."""
         self._around: Surroundings | None = None
+        self._programs = TrustedPrograms(() if self._brought is None else self._brought.program_paths)
         self._edition = 0  # grows when trust or settings change: what was made before is made again
         self._made: _Made | None = None
 
@@ -233,7 +236,8 @@ class AgentEnvironment:
             self.notify(notice)
         for notice in broken:
             self._tell_once(notice)
-        await self.hooks.follow(self.settings, self.trust)
+        self.hooks.follow(self.settings, self.trust)
+        self._programs = TrustedPrograms(() if self._brought is None else self._brought.program_paths)
         self.servers.fill_in = self.fill_in
         found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
         await self.servers.follow(found)
@@ -241,14 +245,9 @@ class AgentEnvironment:
 
     async def aclose(self) -> None:
         """End the servers, and the agents and commands in the background."""
-        await self.sub_agents.aclose()
-        try:
-            await self.background.aclose()
-        finally:
-            try:
-                await self.servers.aclose()
-            finally:
-                await self.hooks.aclose()
+        async with AsyncExitStack() as ends:  # in turn, the last one first, whatever happens to the others
+            for part in (self.hooks, self.servers, self.background, self.sub_agents):
+                ends.push_async_callback(part.aclose)
 
     def tools(self) -> Sequence[Tool]:
         """The tools for the model as it is now; none for one whose window they would fill."""

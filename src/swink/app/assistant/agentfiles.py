@@ -23,7 +23,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swink.app.assistant.agenttoolnames import ToolNames, parse_tools
+from swink.app.assistant.agenttoolnames import ToolNames, UnknownDenial, parse_tools
 from swink.app.assistant.brought import AGENTS, Brought
 from swink.app.assistant.headlines import BadHead, Head, split_head
 from swink.system.places import config_dir
@@ -136,7 +136,7 @@ def parse_agent(path: Path, data: bytes) -> AgentFile:
         path,
         tools=_tools(head, notes),
         denied=_denied(head),
-        reads_only=head.text("permissionMode") == "plan",
+        reads_only=(head.text("permissionMode") or "").casefold() == "plan",
         model=_model(head),
         max_turns=_turns(head),
         notes=tuple(notes),
@@ -153,10 +153,15 @@ def _tools(head: Head, notes: list[str]) -> ToolNames | None:
 
 
 def _denied(head: Head) -> ToolNames:
-    for key in ("disallowedTools", "disallowed_tools"):
+    names, servers = frozenset[str](), frozenset[str]()
+    for key in ("disallowedTools", "disallowed_tools", "disallowed-tools"):
         if key in head:
-            return parse_tools(_words(head, key), [], is_denial=True)
-    return ToolNames()
+            try:
+                denied = parse_tools(_words(head, key), [], is_denial=True)
+            except UnknownDenial as error:
+                raise BadHead(head.line(key), str(error)) from None
+            names, servers = names | denied.names, servers | denied.servers
+    return ToolNames(names, servers)
 
 
 def _words(head: Head, key: str) -> Sequence[str]:

@@ -27,6 +27,7 @@ _OURS: dict[str, tuple[str, ...]] = {
     "todoread": ("todo",),
     "task": ("task",),
     "agent": ("task",),
+    "skill": ("skill",),
 }
 _DENIED_TOO = {
     "edit": _WRITERS,
@@ -35,7 +36,12 @@ _DENIED_TOO = {
     "read": ("read_file", "search_text"),
 }
 """What a denial speaks of: here these tools do what theirs would do."""
-_WORD = re.compile(r"([A-Za-z0-9_*-]+)(\(.*\))?", re.S)
+_WORD = re.compile(r"([A-Za-z0-9_*-]+)\s*(\(.*\))?", re.S)
+_SERVER = re.compile(r"mcp__[A-Za-z0-9_-]+?(?:__\*)?|mcp__[^*]+")
+
+
+class UnknownDenial(ValueError):
+    """A denial that cannot be kept."""
 
 
 class ToolNames(Struct, frozen=True):
@@ -58,7 +64,10 @@ def parse_tools(words: Iterable[str], notes: list[str], *, is_denial: bool = Fal
     servers: set[str] = set()
     for word in words:
         found = _WORD.fullmatch(word)
-        if found is None or ("*" in found[1] and not found[1].startswith("mcp__")):
+        is_pattern = found is None or ("*" in found[1] and not _SERVER.fullmatch(found[1]))
+        if is_denial and is_pattern:  # what is denied by a word that is not understood would be allowed
+            raise UnknownDenial(f"{word[:80]!r} is no name of a tool, so what it denies is not known")
+        if found is None or is_pattern:
             notes.append(f"the tool {word[:80]!r} is left out: it is no name")
             continue
         name, pattern = found[1], found[2]

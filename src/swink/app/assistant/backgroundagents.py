@@ -11,7 +11,7 @@ the end of that run leaves them running.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,14 @@ from msgspec.structs import replace
 from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
 from swink.agent.engine.account import payer
+from swink.agent.policy import Policy, enclosing
 from swink.app.assistant.agentrecords import AgentRecord, HeldRecord, find_interrupted, forget
 from swink.app.assistant.delegates import Delegate, SubAgent
 from swink.app.assistant.savedconversation import SavedConversation, open_store
 from swink.app.assistant.sessionfacts import what_is_left
 from swink.app.assistant.toolcalls import format_call
 from swink.errors import AgentError, MisuseError, SessionNotFound
-from swink.events import AgentStart, ToolExecutionStart
+from swink.events import AgentStart, ToolExecutionStart, TurnStart
 from swink.memory.meta import new_id
 from swink.messages import AssistantMessage, Message, UserMessage
 from swink.stream import observer
@@ -51,6 +52,7 @@ class _Running(Struct):
     held: HeldRecord | None
     saved: SavedConversation | None
     conversation: object
+    begun: "asyncio.Future[None]"
     task: "asyncio.Task[None] | None" = None
     is_stopped: bool = False
 
@@ -69,6 +71,8 @@ class BackgroundAgents:
         """Takes the reports; without it nobody waits for one, and no agent works in the background."""
         self.conversation: Callable[[], object] = lambda: None
         """Which conversation goes on now: a report is for the one that its agent was started in."""
+        self.policies: Callable[[], Sequence[Policy]] = lambda: ()
+        """What binds one that is resumed: no run started it."""
         self.saves = False
         """Whether each has a session, so that it can be resumed."""
         self._make = make
@@ -125,7 +129,11 @@ class BackgroundAgents:
             prompt = None if any(what_is_left(saved.session.conversation)) else _GO_ON
         except SessionNotFound:  # it had not begun to speak
             saved = SavedConversation(store)
-        await self._begin(delegate, record.task, prompt, saved, id)
+        bound = enclosing.set(tuple(self.policies()))  # no run started it, but what binds a run binds it
+        try:
+            await self._begin(delegate, record.task, prompt, saved, id)
+        finally:
+            enclosing.reset(bound)
         del self._interrupted[id]
         if saved.session.meta.id != record.session:
             await in_thread(forget, record.session)
@@ -181,12 +189,15 @@ class BackgroundAgents:
             except (OSError, AgentError) as error:
                 self._tell(f"a background agent cannot be resumed after a crash: {error}")
         shown = SubAgent(id, delegate.kind, task, record.started, name=delegate.name, is_background=True)
-        running = self._running[id] = _Running(agent, held, saved, self.conversation())
+        running = self._running[id] = _Running(
+            agent, held, saved, self.conversation(), asyncio.get_running_loop().create_future()
+        )
         # In the context of the call, so that the policies of the run bind it; not as a part of the run.
         running.task = asyncio.create_task(
             self._work(id, running, delegate, prompt, shown), name=f"swink-agent-{id}"
         )
         self._show(shown)
+        await running.begun  # so that the run that starts it has not ended before its budget counts this one
         return id
 
     def _next_id(self) -> str:
@@ -201,6 +212,8 @@ class BackgroundAgents:
         payer.set(None)  # the call that would pay has ended; its budget counts this run beside its own
 
         def emit(event: Any) -> None:
+            if isinstance(event, TurnStart) and not running.begun.done():
+                running.begun.set_result(None)
             if isinstance(event, AgentStart) and running.is_stopped:
                 running.agent.abort()
             if isinstance(event, ToolExecutionStart):
@@ -217,6 +230,8 @@ class BackgroundAgents:
             outcome = f"failed: {error}"
         finally:
             del self._running[id]
+            if not running.begun.done():
+                running.begun.set_result(None)
             if running.held is not None:
                 running.held.free(keep=self._is_closing)
             self._show(replace(shown, ended=time.time(), outcome=outcome, cost=cost))

@@ -12,10 +12,12 @@ Every file is kept with a digest of its bytes, its executable bit and where it l
 leads out of the project, is no regular file or is too large is not used, and said.
 """
 
+import glob
 import hashlib
 import json
 import os
 import re
+import shlex
 import stat
 from collections.abc import Mapping
 from itertools import islice
@@ -29,7 +31,7 @@ from swink.app.assistant.hookfiles import HOOK_FILES, HookEntry, read_hook_file
 from swink.app.assistant.serverprograms import TooManyPrograms, command_line, named_files
 from swink.messages.redact import redact_text
 from swink.messages.redact.shown import escape_invisible
-from swink.system.shorten import clip_list
+from swink.system.shorten import clip_end, clip_list
 
 SERVERS = ".mcp.json"
 SCRIPTS = ".swink/tools"
@@ -52,9 +54,17 @@ _KEPT = 1 << 20
 """Bytes up to which a file is kept: larger ones are programs."""
 _TEXTS = (".json", ".toml", ".md")
 _MOST_LINES = 20
+_LONGEST = 1_000
+"""Characters of a command that are shown; a longer one is marked as cut."""
 _SKILLS_BELOW = re.compile(r"(.+/\.(?:swink|agents|claude)/skills)(?:/|$)")
-_PROJECT_VARIABLE = re.compile(r"\$\{?(?:CLAUDE|SWINK)_PROJECT_DIR\b\}?")
-_WRITTEN = re.compile(r"\d*>>?(?!&)\s*[^\s;|&<>]+")
+_PROJECT = re.compile(
+    r"\$\{(?:(?:CLAUDE|SWINK)_PROJECT_DIR|PWD)[^}]*\}|\$(?:(?:CLAUDE|SWINK)_PROJECT_DIR|PWD)\b"
+    r"|(?:\$\(|`)\s*(?:pwd|git rev-parse --show-toplevel)\s*[)`]"
+)
+"""Ways to write the project's place in a command."""
+_WRITTEN = re.compile(r"(?<!<)\d*>>?(?!&)\s*[^\s;|&<>]+")
+_PATTERN = re.compile(r"\.\.?[/\w.-]*/[^/]*[*?[]|\.\w[\w-]*/.*[*?[]")
+"""A word that names files by a pattern, and not what others are compared with."""
 
 
 class BroughtFile(Struct, frozen=True):
@@ -112,8 +122,15 @@ class Brought(Struct, frozen=True):
             found[f"{SERVERS}: {_key(name)}"] = hashlib.sha256(text.encode()).hexdigest()
         for hook in self.hooks:
             name = f"{hook.source}: {_key(hook.name)}"
-            found[name] = hashlib.sha256(f"{hook.timeout} {name}".encode()).hexdigest()
+            said = json.dumps([hook.event, hook.matcher, hook.command, hook.timeout, hook.foreign_names])
+            found[name] = hashlib.sha256(said.encode()).hexdigest()
         return found
+
+    @property
+    def program_paths(self) -> list[str]:
+        """The files that servers and hooks name, which run outside the sandbox."""
+        found = [*self.programs.values(), *self.hook_programs.values()]
+        return [str(self.project / name) for programs in found for name in programs.digests]
 
     @property
     def notices(self) -> list[str]:
@@ -148,7 +165,7 @@ def _with_hooks(brought: Brought) -> Brought:
     notices: list[str] = []
     for place in HOOK_FILES:
         for name, piece in read_place(project, place).items():
-            if piece.data is None:
+            if piece.data is None or name != place:  # a folder of that name
                 pieces[name] = piece
                 continue
             found, problems = read_hook_file(name, piece.data)
@@ -157,13 +174,16 @@ def _with_hooks(brought: Brought) -> Brought:
     if not entries:
         return replace(brought, pieces=pieces, hook_notices=tuple(notices))
     room, read, programs = [MOST_BYTES], dict[str, BroughtFile](), dict[str, Programs]()
-    for entry in entries:
+    for entry in list(entries):
         fields = _hook_fields(project, entry)
         try:
             named = _read_programs(project, fields, read, room)
+            why = next((f"{name}: {piece.problem}" for name, piece in named.items() if piece.problem), "")
         except TooManyPrograms as error:
-            entries = [other for other in entries if other is not entry]
-            notices.append(f"a hook of {entry.source} is not run: {error}")
+            named, why = dict[str, BroughtFile](), str(error)
+        if why:  # what cannot be judged is not run
+            entries.remove(entry)
+            notices.append(f"a hook of {entry.source} is not run: {why}")
             continue
         programs[entry.command] = Programs(
             project, fields, {name: piece.digest for name, piece in named.items()}
@@ -176,9 +196,25 @@ def _with_hooks(brought: Brought) -> Brought:
 
 
 def _hook_fields(project: Path, entry: HookEntry) -> dict[str, Any]:
-    """The command line of a hook: with the project's place, without quotes and files that it only writes."""
-    command = _PROJECT_VARIABLE.sub(lambda found: str(project), entry.command)
-    return {"command": "sh", "args": ["-c", _WRITTEN.sub(" ", re.sub("[\"']", "", command))]}
+    """The command line of a hook: from the project's place, without quotes and files that it only writes.
+
+    Beside its pieces stand the words as a shell takes them, which may hold spaces, and what patterns match.
+    """
+    command = _PROJECT.sub(".", entry.command)
+    reader = shlex.shlex(command, posix=True, punctuation_chars=True)
+    reader.whitespace_split = True
+    try:
+        words = list(reader)
+    except ValueError:
+        words = []
+    matched = [
+        name
+        for word in words
+        if _PATTERN.match(word)
+        for name in islice(glob.iglob(word, root_dir=project), MOST_FILES)
+    ]
+    spoken = [re.sub("[\"']", "", command), *(word for word in words if re.search(r"[\s=(]", word))]
+    return {"command": "sh", "args": ["-c", *(_WRITTEN.sub(" ", line) for line in spoken), *matched]}
 
 
 def _read_luggage(project: Path, directory: Path) -> Brought:
@@ -280,19 +316,22 @@ def read_place(project: Path, place: str) -> dict[str, BroughtFile]:
 def describe_changes(before: Mapping[str, str], now: Brought) -> tuple[str, ...]:
     """What is new, changed or removed, a line each; the first ones, and how many more there are."""
     digests = left_elsewhere(before, now) | now.digests
-    lines = [
-        f"{'new' if name not in before else 'changed' if name in digests else 'removed'}: {_label(name, now)}"
-        for name in sorted({*before, *digests})
-        if before.get(name) != digests.get(name)
-    ]
-    return tuple(clip_list(lines, _MOST_LINES))
+    started: list[str] = []
+    others: list[str] = []
+    for name in sorted({*before, *digests}):
+        if before.get(name) != digests.get(name):
+            how = "new" if name not in before else "changed" if name in digests else "removed"
+            is_started = name.partition(": ")[0] in (SERVERS, *HOOK_FILES) and ": " in name
+            (started if is_started else others).append(f"{how}: {_label(name, now)}")
+    # What is started is never among those that are only counted.
+    return (*started, *clip_list(others, max(1, _MOST_LINES - len(started))))
 
 
 def _label(name: str, now: Brought) -> str:
     """A file by its path; a server with what it would start or reach."""
     file, _, server = name.partition(": ")
     if file in HOOK_FILES and server:
-        return one_line(f"hook of {file}: {redact_text(server)[:200]}")
+        return one_line(f"hook of {file}: {clip_end(redact_text(server), _LONGEST)}")
     if file != SERVERS or not server:
         return one_line(name)
     fields = next((fields for known, fields in now.servers.items() if _key(known) == server), None)
@@ -308,7 +347,7 @@ def server_label(name: str, fields: Any, of: str = "") -> str:
             pass
         case _:
             what = ""
-    started = f": {redact_text(what)[:200]}" if what else ""
+    started = f": {clip_end(redact_text(what), _LONGEST)}" if what else ""
     return one_line(f"{name}{of}{started}")
 
 

@@ -26,7 +26,7 @@ class BadHead(ValueError):
 class _Value(Struct, frozen=True):
     line: int
     inline: str
-    below: tuple[str, ...]
+    below: list[str]
 
 
 class Head:
@@ -89,12 +89,12 @@ def split_head(text: str) -> tuple[Head, str]:
 
 def _values(lines: Sequence[str]) -> dict[str, _Value]:
     values: dict[str, _Value] = {}
+    below: list[str] = []
     last = ""
     for number, line in enumerate(lines, 2):
         is_inside = bool(last) and (line[:1] in (" ", "\t", "") or re.match(r"-\s", line) is not None)
         if is_inside:
-            before = values[last]
-            values[last] = _Value(before.line, before.inline, (*before.below, line))
+            below.append(line)
             continue
         if not line.strip() or line.startswith("#"):
             continue
@@ -104,7 +104,8 @@ def _values(lines: Sequence[str]) -> dict[str, _Value]:
         last = found[1]
         if last in values:
             raise BadHead(number, f"{last} stands here a second time")
-        values[last] = _Value(number, _bare(found[2] or ""), ())
+        below = []
+        values[last] = _Value(number, _bare(found[2] or ""), below)
     return values
 
 

@@ -43,9 +43,9 @@ class HookEntry(Struct, frozen=True):
 
     def make(self) -> "Hook":
         """The hook itself; raises `InvalidInput`."""
-        from swink.policies.hooks.hook import TIMEOUT, Hook
+        from swink.policies.hooks.hook import MOST_SECONDS, TIMEOUT, Hook
 
-        timeout = TIMEOUT if self.timeout is None else self.timeout
+        timeout = self.timeout if self.timeout is not None and 0 < self.timeout <= MOST_SECONDS else TIMEOUT
         event = cast("Any", self.event)
         return Hook(event, self.command, self.matcher, timeout, self.foreign_names, self.source)
 
@@ -101,7 +101,10 @@ def make_hooks(entries: Iterable[HookEntry]) -> tuple[list["Hook"], list[str]]:
     problems: list[str] = []
     for entry in entries:
         try:
-            hooks.append(entry.make())
+            hooks.append(hook := entry.make())
+            if entry.timeout is not None and hook.timeout != entry.timeout:
+                told = f"its timeout {entry.timeout} is no number of seconds up to a day"
+                problems.append(f"the hook {entry.command!r} has {hook.timeout:g} s: {told}")
         except InvalidInput as error:
             problems.append(f"a hook of {entry.source} is not run: {error}")
     return hooks, problems

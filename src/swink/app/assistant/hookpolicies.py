@@ -6,6 +6,7 @@ from typing import Any
 
 from swink.agent.policy import Inject, PolicyContext, TurnVerdict
 from swink.app.assistant.brought import Programs
+from swink.app.assistant.hookfiles import HOOK_FILES
 from swink.app.assistant.serverprograms import TooManyPrograms
 from swink.policies.hooks import Hook, HookAnswer, HookGroup, HookOutcome, read_answer
 from swink.policies.shellhook import ShellHook
@@ -25,6 +26,10 @@ class TrustedHooks(HookGroup):
         super().__init__((), directory, project=project, facts=facts, tell=tell)
         self.programs: dict[str, Programs] = {}
         """What the command of each hook of the project names."""
+
+    def place_of(self, hook: Hook) -> str:
+        """Those of the project start where they were judged from."""
+        return self.project if hook.source in HOOK_FILES else self.directory
 
     async def run_one(self, hook: Hook, fields: Mapping[str, Any]) -> HookAnswer:
         """Run a hook, unless it is not what was trusted."""

@@ -9,10 +9,10 @@ from swink.app.assistant.brought import AGENTS, COMMANDS, SCRIPTS, Brought, one_
 from swink.app.assistant.instructionfiles import find_instructions
 from swink.app.assistant.trust import Trust, look_afresh
 from swink.messages.redact import redact_text
-from swink.system.shorten import clip_list
+from swink.system.shorten import clip_end, clip_list
 
 _MOST_NAMED = 6
-_LONGEST = 200
+_LONGEST = 1_000
 
 
 def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]:
@@ -31,8 +31,9 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
     for path in (path for folder in AGENTS for path in brought.texts(folder, ".md")):
         found.append(("agent", f"{one_line(path.stem)}: {_name(path, project)}"))
     for name in sorted(brought.pieces):
-        if name.endswith("/SKILL.md") and name.rpartition("/")[0].rpartition("/")[0] in brought.skill_places:
-            path = project / name
+        path = project / name
+        place = Path(name).parent.parent.as_posix()
+        if path.name in ("SKILL.md", "skill.md") and place in brought.skill_places:
             found.append(("skill", f"{one_line(path.parent.name)}: {_name(path, project)}"))
     return found
 
@@ -40,7 +41,7 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
 def list_hooks(brought: Brought) -> list[str]:
     """The hooks of a project, each with its command."""
     lines = [one_line(redact_text(f"{hook.source}: {hook.name}")) for hook in brought.hooks]
-    return [line[: 2 * _LONGEST] for line in lines]
+    return [clip_end(line, _LONGEST) for line in lines]
 
 
 def with_skipped(trust: Trust, directory: Path) -> Trust:
@@ -74,4 +75,4 @@ def _command_of(data: bytes) -> str:
                 return ""
     except (ValueError, RecursionError):  # it is reported when tools are made
         return ""
-    return f": {one_line(redact_text(line)[:_LONGEST])}"
+    return f": {one_line(clip_end(redact_text(line), _LONGEST))}"

@@ -64,9 +64,10 @@ class SessionHooks:
         terms: Any = {"ask": self._ask_person, "servers": self.servers}
         own, below = MainHooks(group, **terms), SubAgentHooks(group, **terms)
         own.begin, self._policies = self.begin, [own, below]
+        self.follow(settings, trust)  # a prompt may be sent before the environment is open
         return (own,), (below,)
 
-    async def follow(self, settings: UserSettings, trust: Trust) -> None:
+    def follow(self, settings: UserSettings, trust: Trust) -> None:
         """Take the hooks of the settings and of what a trusted project brings along."""
         entries, problems = read_own_hooks(settings.hooks)
         entries += trust.brought.hooks if trust.is_trusted else ()

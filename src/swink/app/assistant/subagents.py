@@ -66,8 +66,11 @@ class HoldBelow(Policy):
 class SubAgents:
     """The tools `explore` and `task`, and a list of what they started."""
 
-    def __init__(self, make: Callable[..., Awaitable[Agent]]) -> None:
+    def __init__(
+        self, make: Callable[..., Awaitable[Agent]], policies: Callable[[], Sequence[Policy]] = lambda: ()
+    ) -> None:
         self._make = make
+        self._policies = policies  # what binds all that works for the assistant
         self._listed: dict[str, SubAgent] = {}
         self._running: dict[str, Agent] = {}
         self.files: Mapping[str, AgentFile] = {}
@@ -102,6 +105,7 @@ class SubAgents:
         from swink.app.assistant.backgroundagents import BackgroundAgents
 
         self.background = BackgroundAgents(self._make, directory, self.show, tell)
+        self.background.policies = self._policies
         self.background.deliver, self.background.saves = deliver, saves
         return self.background
 

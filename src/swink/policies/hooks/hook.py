@@ -16,6 +16,7 @@ EVENTS: tuple[Event, ...] = get_args(Event)
 GUARDS: frozenset[Event] = frozenset({"PreToolUse", "PermissionRequest"})
 """The events whose hooks fail closed."""
 TIMEOUT = 60.0
+MOST_SECONDS = 24 * 3600.0
 _PLAIN = re.compile(r"[\w|]*")
 
 
@@ -40,7 +41,7 @@ class Hook(Struct, frozen=True):
             raise InvalidInput(f"there is no event {self.event!r} for hooks; there are {', '.join(EVENTS)}")
         if not self.command.strip():
             raise InvalidInput(f"a hook for {self.event} needs a command")
-        if not 0 < self.timeout <= 24 * 3600:
+        if not 0 < self.timeout <= MOST_SECONDS:
             raise InvalidInput(f"the timeout of a hook is in seconds, above 0; not {self.timeout!r}")
 
     @property

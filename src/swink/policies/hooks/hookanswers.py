@@ -66,7 +66,9 @@ def read_answer(event: Event, outcome: HookOutcome) -> HookAnswer:
         return HookAnswer(problem=reason) if event in _CANNOT_BLOCK else HookAnswer("deny", reason)
     if outcome.code != 0:
         return HookAnswer(problem=f"exit code {outcome.code}{_tail(outcome.errors)}")
-    text = outcome.output.strip()
+    text = outcome.output.lstrip("\ufeff").strip()
+    if outcome.is_cut and event in GUARDS:
+        return _failed(event, "its output is too long for an answer")
     if not text.startswith("{"):
         return HookAnswer(context=_clip(text) if event in _TEXT_IS_CONTEXT else "")
     try:

@@ -127,9 +127,14 @@ class HookGroup:
             "cwd": self.directory,
             "hook_event_name": hook.event,
         }
-        answer = await run_hook(hook, {**common, **self.facts(), **fields}, self.directory, self.project)
+        told = {**common, **self.facts(), **fields}
+        answer = await run_hook(hook, told, self.place_of(hook), self.project)
         self.report(hook, answer)
         return answer
+
+    def place_of(self, hook: Hook) -> str:
+        """Where a hook is started."""
+        return self.directory
 
     def report(self, hook: Hook, answer: HookAnswer) -> None:
         """Tell people what a hook says to them, and once what went wrong with it."""

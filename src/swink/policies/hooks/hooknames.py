@@ -14,6 +14,7 @@ Arguments that have no other name keep their own.
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 TOOLS = {
@@ -102,7 +103,9 @@ def _extras(name: str) -> dict[str, Any]:
 def _foreign_value(name: str, key: str, value: Any, directory: str) -> Any:
     match name, key, value:
         case _, "path", str() if name in _FILES or name in _PLACES:
-            return os.path.normpath(os.path.join(directory, value))
+            path = os.path.join(directory, value)
+            # Behind a link `..` leads elsewhere than it looks: hooks are shown what is opened.
+            return os.path.realpath(path) if ".." in Path(value).parts else os.path.normpath(path)
         case "bash", "timeout", int() | float():
             return value * 1000
         case "todo", "tasks", list() | tuple():

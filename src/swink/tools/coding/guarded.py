@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from swink.system.writable import is_beneath
 from swink.tools.coding.mounts import Mounts
-from swink.tools.coding.runtime import list_runtime
+from swink.tools.coding.runtime import list_runtime, list_trusted
 from swink.tools.coding.supervisor import gitconfig
 from swink.tools.coding.survey import Findings
 
@@ -61,7 +61,7 @@ class Guard(Struct, frozen=True):
 def plan_guard(mounts: Mounts, findings: Findings) -> Guard:
     """The paths that commands may not change in this workspace."""
     plan = _Plan(mounts)
-    for path in list_runtime(mounts.root):
+    for path in (*list_runtime(mounts.root), *list_trusted(mounts.root)):
         plan.protect(path, False)
     for name in RESERVED:
         plan.protect(os.path.join(mounts.root, name), None)

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from swink.system.writable import is_beneath
-from swink.tools.coding.runtime import list_runtime
+from swink.tools.coding.runtime import list_runtime, list_trusted
 from swink.tools.coding.secrets import find_homes
 from swink.tools.coding.supervisor.gitconfig import is_repository
 from swink.tools.coding.supervisor.names import Names, fold
@@ -111,7 +111,7 @@ def is_obeyed(path: str, root: str) -> bool:
     if _ALL.find(path) or _is_of_repository(path, root):
         return True
     full = _fold_path(os.path.normpath(os.path.join(root, path)))
-    if any(is_beneath(full, _fold_path(place)) for place in list_runtime(root)):
+    if any(is_beneath(full, _fold_path(place)) for place in (*list_runtime(root), *list_trusted(root))):
         return True
     homes = [f"{_fold_path(home)}/" for home in find_homes(root)]
     tops = [full.removeprefix(home).split("/")[0] for home in homes if full.startswith(home)]

@@ -221,7 +221,7 @@ class _Supervisor:
 
     async def instruct(self, launch: Launch) -> None:
         data = marshal.dumps({**_to_plain(launch), "mark": self._mark, "errors": self._errors_fd})
-        data = len(data).to_bytes(8, "big") + data
+        data = memoryview(len(data).to_bytes(8, "big") + data)
         os.set_blocking(self._lifeline, False)
         while data:
             try:

@@ -5,7 +5,8 @@ Sandboxed commands may not change them, since swink starts them again outside th
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from weakref import WeakSet
 
 from swink.system.writable import is_beneath
 
@@ -20,11 +21,29 @@ REMEDY = (
 )
 
 
+class TrustedPrograms:
+    """Files that a person trusted as they are and that run outside the sandbox, as long as this lives."""
+
+    __slots__ = ("__weakref__", "paths")
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = frozenset(paths)
+        _trusted.add(self)
+
+
+_trusted: "WeakSet[TrustedPrograms]" = WeakSet()
+
+
 def list_runtime(root: str) -> tuple[str, ...]:
     """The paths inside a workspace that swink runs from, links resolved, those inside others left out."""
     found = {place for place in _list_places(root) if is_beneath(place, root)}
     inside = {place for place in found for other in found if place != other and is_beneath(place, other)}
     return tuple(sorted(found - inside))
+
+
+def list_trusted(root: str) -> tuple[str, ...]:
+    """The files inside a workspace that a person trusted as they are, for hooks and servers."""
+    return tuple(path for programs in list(_trusted) for path in programs.paths if is_beneath(path, root))
 
 
 def find_trouble(root: str) -> str:

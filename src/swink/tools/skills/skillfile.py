@@ -82,7 +82,7 @@ class InvalidSkill(ValueError):
 
 def find_skill_file(folder: Path) -> Path | None:
     """The SKILL.md of a folder; blocking."""
-    return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
+    return next((folder / name for name in FILE_NAMES if os.path.isfile(folder / name)), None)
 
 
 def read_skills(place: str | Path) -> tuple[list[Skill], list[BadSkill]]:
