@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from swink.local import Settings, local_model
-from swink.local.speed import Pace, pace
+from swink.local.speed import MachinePace, pace
 
 
 async def test_a_second_of_writing_tells_the_pace_and_leaves_the_model_loaded(weights: Path):
@@ -16,4 +16,4 @@ async def test_a_second_of_writing_tells_the_pace_and_leaves_the_model_loaded(we
 
 
 def test_the_first_word_comes_after_the_prompt_was_read():
-    assert Pace(reading=50.0, writing=10.0).first_word(100) == 2.1
+    assert MachinePace(reading=50.0, writing=10.0).first_word(100) == 2.1

@@ -34,7 +34,7 @@ class Measurement(Struct, frozen=True):
         )
 
 
-class Pace(Struct, frozen=True):
+class MachinePace(Struct, frozen=True):
     """Tokens per second that a model reads and writes on this machine."""
 
     reading: float
@@ -45,7 +45,9 @@ class Pace(Struct, frozen=True):
         return tokens / self.reading + 1 / self.writing
 
 
-async def pace(model_id: str = DEFAULT_MODEL, settings: Settings | None = None, seconds: float = 1.0) -> Pace:
+async def pace(
+    model_id: str = DEFAULT_MODEL, settings: Settings | None = None, seconds: float = 1.0
+) -> MachinePace:
     """Let a model read a little and write for about a second; it stays loaded for what follows."""
     model = local_model(model_id, settings or Settings())
     await model.ready(say_on_stderr())
@@ -60,7 +62,7 @@ async def pace(model_id: str = DEFAULT_MODEL, settings: Settings | None = None, 
                     break
     if written < 2 or not tokens:
         raise LocalModelError(f"local:{model_id} wrote too little to be measured")
-    return Pace(tokens / (first - began), (written - 1) / (time.perf_counter() - first))
+    return MachinePace(tokens / (first - began), (written - 1) / (time.perf_counter() - first))
 
 
 async def measure_threads(

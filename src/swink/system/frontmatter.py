@@ -19,7 +19,7 @@ from typing import Union
 
 from msgspec import Struct
 
-from swink.system.yamlscalars import Unreadable, block_text, fold_plain, quoted_text
+from swink.system.yamlscalars import UnreadableYaml, block_text, fold_plain, quoted_text
 
 Value = Union[str, list["Value"], dict[str, "Value"]]  # noqa: UP007  a name in quotes takes no |
 
@@ -94,7 +94,7 @@ def parse_fields(text: str, *, first_line: int = 1, lenient: bool = False) -> Fr
     reader = _Reader(text.split("\n"), first_line, lenient)
     try:
         fields = reader.document()
-    except Unreadable as error:
+    except UnreadableYaml as error:
         raise BadFrontMatter(error.at + first_line, error.problem) from None
     return FrontMatter(fields, reader.key_lines, oddities=tuple(reader.oddities))
 
@@ -116,10 +116,10 @@ class _Reader:
         if indent < 0:
             return {}
         if self._is_item():
-            raise Unreadable(self.at, "the front matter is a list; write fields as `key: value`")
+            raise UnreadableYaml(self.at, "the front matter is a list; write fields as `key: value`")
         found = self._mapping(indent)
         if self._next_indent() >= 0:
-            raise Unreadable(self.at, "this line is indented less than the ones above it")
+            raise UnreadableYaml(self.at, "this line is indented less than the ones above it")
         return found
 
     def _next_indent(self) -> int:
@@ -139,7 +139,7 @@ class _Reader:
     def _block(self, indent: int) -> Value:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise Unreadable(self.at, f"nested deeper than {_DEEPEST} levels")
+            raise UnreadableYaml(self.at, f"nested deeper than {_DEEPEST} levels")
         found = self._sequence(indent) if self._is_item() else self._mapping(indent)
         self._depth -= 1
         return found
@@ -148,14 +148,14 @@ class _Reader:
         found: dict[str, Value] = {}
         while (here := self._next_indent()) >= indent:
             if here > indent:
-                raise Unreadable(self.at, "this line is indented further than the one it belongs to")
+                raise UnreadableYaml(self.at, "this line is indented further than the one it belongs to")
             at, line = self.at, self.lines[self.at][indent:]
             parsed = None if self._is_item() else _KEY.match(line)
             if parsed is None:
-                raise Unreadable(at, "expected `key: value` here")
+                raise UnreadableYaml(at, "expected `key: value` here")
             key = next(part for part in parsed.groups() if part is not None)
             if key in found:
-                raise Unreadable(at, f"the key {key!r} is there twice")
+                raise UnreadableYaml(at, f"the key {key!r} is there twice")
             if indent == 0 and self._depth == 0:
                 self.key_lines[key] = at + self._first
             found[key] = self._value(line[parsed.end() :], indent, in_mapping=True)
@@ -173,7 +173,7 @@ class _Reader:
             else:
                 found.append(self._value(text, indent, in_mapping=False))
         if self._next_indent() > indent:
-            raise Unreadable(self.at, "this line is indented further than the list it belongs to")
+            raise UnreadableYaml(self.at, "this line is indented further than the list it belongs to")
         return found
 
     def _value(self, text: str, indent: int, *, in_mapping: bool) -> Value:
@@ -192,9 +192,11 @@ class _Reader:
         if text[0] in "[{":
             return self._in_brackets(text)
         if text[0] in _NO_START:
-            raise Unreadable(self.at, f"{_NO_START[text[0]]} cannot begin a value; put it in quotes")
+            raise UnreadableYaml(self.at, f"{_NO_START[text[0]]} cannot begin a value; put it in quotes")
         if re.match(r"[-?:](?:\s|$)", text):
-            raise Unreadable(self.at, f"a value cannot begin with {text[0]!r} and a space; put it in quotes")
+            raise UnreadableYaml(
+                self.at, f"a value cannot begin with {text[0]!r} and a space; put it in quotes"
+            )
         return self._plain(text, indent)
 
     def _nested(self, indent: int) -> Value:
@@ -203,15 +205,15 @@ class _Reader:
         if self._is_item() or _KEY.match(line):
             return self._block(indent)
         if line[0] in "|>\"'[{":
-            raise Unreadable(self.at, "write this value on the line of its key")
+            raise UnreadableYaml(self.at, "write this value on the line of its key")
         if line[0] in _NO_START or re.match(r"[?:](?:\s|$)", line):
-            raise Unreadable(self.at, "this cannot begin a value; put it in quotes")
+            raise UnreadableYaml(self.at, "this cannot begin a value; put it in quotes")
         return self._plain(line, indent - 1)
 
     def _quoted(self, text: str, indent: int) -> str:
         found, rest, self.at = quoted_text(self.lines, self.at, text, indent)
         if rest.strip() and not _COMMENT.fullmatch(rest.rstrip()):
-            raise Unreadable(self.at - 1, f"{rest.strip()!r} after the closing quote")
+            raise UnreadableYaml(self.at - 1, f"{rest.strip()!r} after the closing quote")
         return found
 
     def _plain(self, text: str, indent: int) -> str:
@@ -236,7 +238,7 @@ class _Reader:
         if re.search(r":(?:\s|$)", text):
             problem = 'a second ": " here; put the text in quotes'
             if not self._lenient:
-                raise Unreadable(self.at, problem)
+                raise UnreadableYaml(self.at, problem)
             self.oddities.append((self.at + self._first, problem))
         return text
 
@@ -246,7 +248,7 @@ class _Reader:
         opening, close = text[0], {"[": "]", "{": "}"}[text[0]]
         body = _COMMENT.sub("", text).rstrip() if not re.search("[\"']", text) else text
         if not body.endswith(close):
-            raise Unreadable(self.at, f"{opening!r} is not closed on its line; put the text in quotes")
+            raise UnreadableYaml(self.at, f"{opening!r} is not closed on its line; put the text in quotes")
         items: list[Value] = []
         fields: dict[str, Value] = {}
         at, end = 1, len(body) - 1
@@ -254,12 +256,14 @@ class _Reader:
             first, at = self._piece(body, at)
             if opening == "{":
                 if body[at : at + 2] != ": " or first in fields:
-                    raise Unreadable(self.at, "expected `key: value` in braces, each key once")
+                    raise UnreadableYaml(self.at, "expected `key: value` in braces, each key once")
                 fields[first], at = self._piece(body, at + 2)
             else:
                 items.append(first)
             if at < end and body[at] != ",":
-                raise Unreadable(self.at, f"expected a comma before {body[at:end]!r}; put texts in quotes")
+                raise UnreadableYaml(
+                    self.at, f"expected a comma before {body[at:end]!r}; put texts in quotes"
+                )
             at += 1
         self.at += 1
         return fields if opening == "{" else items
@@ -267,7 +271,7 @@ class _Reader:
     def _piece(self, body: str, at: int) -> tuple[str, int]:
         found = _FLOW.match(body, at, len(body) - 1)
         if found is None:
-            raise Unreadable(self.at, f"cannot read {body[at:]!r} in brackets; put texts in quotes")
+            raise UnreadableYaml(self.at, f"cannot read {body[at:]!r} in brackets; put texts in quotes")
         double, single, plain = found.groups()
         if double is not None:
             quoted = f'"{double}"'

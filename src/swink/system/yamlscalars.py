@@ -12,7 +12,7 @@ _ESCAPES = {
 _END = {'"': re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL), "'": re.compile(r"(?:[^']|'')*'(?!')", re.DOTALL)}
 
 
-class Unreadable(Exception):
+class UnreadableYaml(Exception):
     """A text that is not YAML; `at` is the index of its line."""
 
     def __init__(self, at: int, problem: str) -> None:
@@ -40,10 +40,12 @@ def quoted_text(lines: Sequence[str], at: int, text: str, indent: int) -> tuple[
     while not (closed := _END[quote].match(whole)):
         at += 1
         if at >= len(lines):
-            raise Unreadable(begun, f"the quote {quote} is not closed")
+            raise UnreadableYaml(begun, f"the quote {quote} is not closed")
         line = lines[at]
         if line.strip() and len(line) - len(line.lstrip(" ")) <= indent:
-            raise Unreadable(at, f"the quote {quote} of line {begun + 1} of the front matter is not closed")
+            raise UnreadableYaml(
+                at, f"the quote {quote} of line {begun + 1} of the front matter is not closed"
+            )
         whole += f"\n{line}"
     inner, rest = whole[: closed.end() - 1], whole[closed.end() :]
     if quote == "'":
@@ -55,7 +57,7 @@ def block_text(lines: Sequence[str], at: int, header: str, indent: int) -> tuple
     """The text below `|` or `>`, and the index of the line after it."""
     parsed = _HEADER.fullmatch(header)
     if parsed is None:
-        raise Unreadable(at, f"only a line break may follow {header[0]!r}; put the text in quotes")
+        raise UnreadableYaml(at, f"only a line break may follow {header[0]!r}; put the text in quotes")
     chomp = parsed[1] or parsed[4] or ""
     given = parsed[2] or parsed[3]
     inner = indent + int(given) if given else 0
@@ -69,9 +71,9 @@ def block_text(lines: Sequence[str], at: int, header: str, indent: int) -> tuple
                 break
             inner = inner or here
             if here < inner:
-                raise Unreadable(at, "this line is indented less than the text it belongs to")
+                raise UnreadableYaml(at, "this line is indented less than the text it belongs to")
         elif not inner and len(line) > _first_indent(lines, at):
-            raise Unreadable(at, "an empty line that is indented further than the text below it")
+            raise UnreadableYaml(at, "an empty line that is indented further than the text below it")
         found.append(line[inner:] if inner else "")
         at += 1
     return _chomp(found, chomp, folded=header[0] == ">"), at
@@ -136,10 +138,10 @@ def _unescape(text: str, at: int) -> str:
         if sign[0] in "xuU" and len(sign) > 1:
             number = int(sign[1:], 16)
             if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-                raise Unreadable(at, f"\\{sign} is no character")
+                raise UnreadableYaml(at, f"\\{sign} is no character")
             return chr(number)
         if sign not in _ESCAPES:
-            raise Unreadable(at, f"\\{sign} is no escape of YAML; write \\\\ for a backslash")
+            raise UnreadableYaml(at, f"\\{sign} is no escape of YAML; write \\\\ for a backslash")
         return _ESCAPES[sign]
 
     return _ESCAPE.sub(replace, text)

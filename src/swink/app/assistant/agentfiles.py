@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from swink.app.assistant.agenttoolnames import ToolNames, UnknownDenial, parse_tools
 from swink.app.assistant.brought import AGENTS, Brought
-from swink.app.assistant.headlines import BadHead, Head, split_head
+from swink.app.assistant.headlines import AgentHead, BadHead, split_head
 from swink.system.places import config_dir
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -143,7 +143,7 @@ def parse_agent(path: Path, data: bytes) -> AgentFile:
     )
 
 
-def _tools(head: Head, notes: list[str]) -> ToolNames | None:
+def _tools(head: AgentHead, notes: list[str]) -> ToolNames | None:
     if "tools" not in head:
         return None
     words = _words(head, "tools")
@@ -152,7 +152,7 @@ def _tools(head: Head, notes: list[str]) -> ToolNames | None:
     return parse_tools(words, notes)
 
 
-def _denied(head: Head) -> ToolNames:
+def _denied(head: AgentHead) -> ToolNames:
     names, servers = frozenset[str](), frozenset[str]()
     for key in ("disallowedTools", "disallowed_tools", "disallowed-tools"):
         if key in head:
@@ -164,7 +164,7 @@ def _denied(head: Head) -> ToolNames:
     return ToolNames(names, servers)
 
 
-def _words(head: Head, key: str) -> Sequence[str]:
+def _words(head: AgentHead, key: str) -> Sequence[str]:
     words = head.words(key)
     if words is None:
         raise BadHead(head.line(key), f"{key} is no list of names")
@@ -173,12 +173,12 @@ def _words(head: Head, key: str) -> Sequence[str]:
     return words
 
 
-def _model(head: Head) -> str | None:
+def _model(head: AgentHead) -> str | None:
     model = head.text("model")
     return None if model in (None, "", "inherit", "default") else model
 
 
-def _turns(head: Head) -> int | None:
+def _turns(head: AgentHead) -> int | None:
     for key in ("max_turns", "maxTurns", "max-turns"):
         text = head.text(key)
         if text is None:

@@ -29,7 +29,7 @@ class _Value(Struct, frozen=True):
     below: list[str]
 
 
-class Head:
+class AgentHead:
     """The values of a head by their keys, each with its line."""
 
     def __init__(self, values: dict[str, _Value], last_line: int) -> None:
@@ -76,7 +76,7 @@ class Head:
         return re.fullmatch(r"\[\s*\]", self._values[key].inline) is not None
 
 
-def split_head(text: str) -> tuple[Head, str]:
+def split_head(text: str) -> tuple[AgentHead, str]:
     """The head of a text and what stands below it; raises `BadHead` if there is no head, or a broken one."""
     lines = re.split(r"\r\n|\n|\r", text)
     if lines[0].rstrip() != "---":
@@ -84,7 +84,7 @@ def split_head(text: str) -> tuple[Head, str]:
     end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if end is None:
         raise BadHead(1, "the head that begins here does not end: a second line of --- is missing")
-    return Head(_values(lines[1:end]), end + 1), "\n".join(lines[end + 1 :]).strip()
+    return AgentHead(_values(lines[1:end]), end + 1), "\n".join(lines[end + 1 :]).strip()
 
 
 def _values(lines: Sequence[str]) -> dict[str, _Value]:
