@@ -7,7 +7,7 @@ import pytest
 from swink.app.assistant.localspeed import expectation
 from swink.app.assistant.settings import load_settings
 from swink.local import LocalModelError, speed
-from swink.local.speed import Pace
+from swink.local.speed import MachinePace
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ async def test_a_measurement_that_fails_is_told_with_its_reason(tmp_path: Path):
 async def test_what_was_measured_is_told_in_tokens_and_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    async def measured(model_id: str) -> Pace:
-        return Pace(reading=40.0, writing=20.0)
+    async def measured(model_id: str) -> MachinePace:
+        return MachinePace(reading=40.0, writing=20.0)
 
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF")
@@ -44,7 +44,7 @@ async def test_what_was_measured_is_told_in_tokens_and_seconds(
 
 
 async def test_a_model_that_writes_nothing_is_no_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async def measured(model_id: str) -> Pace:
+    async def measured(model_id: str) -> MachinePace:
         raise LocalModelError("it wrote too little")
 
     path = tmp_path / "model.gguf"
