@@ -43,7 +43,7 @@ from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust
 from swink.events import AgentEvent, MessageUpdate
 from swink.local import cache_dir, pull, say_on_stderr
-from swink.local.llamacpp import Settings, physical_cores, thread_count
+from swink.local.llamacpp import Settings, physical_cores, reading_threads, thread_count
 from swink.local.speed import measure
 from swink.local.weights import KNOWN, locate
 from swink.messages import AssistantMessage, ModelSpec
@@ -329,7 +329,8 @@ def measure_model(model: str, options: argparse.Namespace) -> None:
     book, results = read_tasks(), read_results(options.results)
     if options.fresh or model not in results:
         machine = (
-            f"{physical_cores()} cores ({platform.machine()}), {thread_count(options.threads)} thread(s)"
+            f"{physical_cores()} cores ({platform.machine()}), threads: {reading_threads(options.threads)} to "
+            f"read, {thread_count(options.threads)} to write"
         )
         results[model] = ModelResult(machine, date.today().isoformat(), options.seconds)
         write_results(options.results, results)

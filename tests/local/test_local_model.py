@@ -35,7 +35,7 @@ from swink.local import (
 )
 from swink.local.generation import Generation
 from swink.local.gguf import read_head
-from swink.local.llamacpp import physical_cores
+from swink.local.llamacpp import physical_cores, reading_threads
 from swink.local.speed import measure
 from swink.messages import ModelSpec, UserMessage
 from swink.stream import AssistantMessageEvent, Done, LlmContext, StreamOptions, TextDelta
@@ -349,10 +349,11 @@ assert isinstance(model.state, Ready)
 def test_threads_come_from_the_keyword_then_the_environment_then_the_machine(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("SWINK_LOCAL_THREADS", raising=False)
     assert thread_count() == max(1, physical_cores() - 1)
-    assert physical_cores() <= (os.cpu_count() or 1)
+    assert reading_threads() == physical_cores() <= (os.cpu_count() or 1)
     monkeypatch.setenv("SWINK_LOCAL_THREADS", "3")
     assert thread_count() == 3
-    assert thread_count(2) == 2
+    assert thread_count(2) == reading_threads(2) == 2
+    assert reading_threads() == 3
     monkeypatch.setenv("SWINK_LOCAL_THREADS", "many")
     with pytest.raises(Exception, match="SWINK_LOCAL_THREADS is 'many'"):
         thread_count()

@@ -118,7 +118,7 @@ def gpu_names() -> list[str]:
 
 
 def thread_count(wanted: int | None = None) -> int:
-    """How many threads to use: as asked for, else SWINK_LOCAL_THREADS, else the physical cores less one."""
+    """How many threads write: as asked for, else SWINK_LOCAL_THREADS, else the physical cores less one."""
     if wanted is not None:
         return max(1, wanted)
     if text := os.environ.get("SWINK_LOCAL_THREADS"):
@@ -126,6 +126,17 @@ def thread_count(wanted: int | None = None) -> int:
             raise MisuseError(f"SWINK_LOCAL_THREADS is {text!r}; it takes a number of threads, at least 1")
         return int(text)
     return max(1, physical_cores() - 1)
+
+
+def reading_threads(wanted: int | None = None) -> int:
+    """How many threads read a prompt: as asked for, else all physical cores.
+
+    Reading is products of matrices, where the threads seldom wait for each other: it is faster on all cores
+    even beside other work, which writing is not.
+    """
+    if wanted is not None or os.environ.get("SWINK_LOCAL_THREADS"):
+        return thread_count(wanted)
+    return physical_cores()
 
 
 def physical_cores() -> int:
@@ -166,7 +177,8 @@ def _parameters(path: Path, head: GgufHead, settings: Settings) -> Any:
     parameters.n_parallel = settings.parallel
     context = settings.context or min(head.context_length or _MAX_CONTEXT, _MAX_CONTEXT)
     parameters.n_ctx = context * settings.parallel
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = thread_count(settings.threads)
+    parameters.cpuparams.n_threads = thread_count(settings.threads)
+    parameters.cpuparams_batch.n_threads = reading_threads(settings.threads)
     # A request can be stopped between batches: small ones on a CPU, where large ones gain little.
     parameters.n_batch = settings.batch or (16 if on_cpu else 512)
     parameters.n_ubatch = min(parameters.n_batch, 512)

@@ -228,7 +228,7 @@ async def _speed() -> list[Finding]:
         measured = await measure_threads(name)
         fastest = max(measured, key=lambda each: each.writing)
         for each in measured:
-            chosen = ", the number used" if each.threads == thread_count() else ""
+            chosen = ", the number that writes" if each.threads == thread_count() else ""
             findings.append(_ok("speed", f"{name}, {each}{chosen}"))
         if fastest.threads != thread_count():
             text = f"{name} writes faster with {fastest.threads} thread(s)"
