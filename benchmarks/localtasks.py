@@ -329,8 +329,8 @@ def measure_model(model: str, options: argparse.Namespace) -> None:
     book, results = read_tasks(), read_results(options.results)
     if options.fresh or model not in results:
         machine = (
-            f"{physical_cores()} cores ({platform.machine()}), threads: {reading_threads(options.threads)} to "
-            f"read, {thread_count(options.threads)} to write"
+            f"{physical_cores()} cores ({platform.machine()}), threads: "
+            f"{reading_threads(options.threads)} to read, {thread_count(options.threads)} to write"
         )
         results[model] = ModelResult(machine, date.today().isoformat(), options.seconds)
         write_results(options.results, results)
