@@ -14,6 +14,7 @@ from swink.messages.tokens import FRAME, size_of, size_of_texts
 
 INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
 _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessage}
+_SPOKEN = {UserMessage, AssistantMessage}
 
 
 class History:
@@ -86,7 +87,7 @@ class History:
         if strangers := kinds - _MESSAGE_TYPES:
             text = f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)"
             raise InvalidInput(text)
-        size = None if ToolResultMessage in kinds else size_of_texts(self.items)
+        size = size_of_texts(self.items) if kinds <= _SPOKEN else None
         if size is not None:
             self._measured = len(self.items)
             self._size = size + FRAME * self._measured

@@ -108,10 +108,10 @@ def _media_size(block: Document | Audio) -> int:
 
 
 def size_of_texts(messages: Iterable[Any]) -> int | None:
-    """About the size of messages that are one block of text each, told at once; None if any is not."""
+    """About the size of messages that are blocks of text alone, told at once; None if any is not."""
     try:
-        return text_size(" ".join([block.text for message in messages for (block,) in (message.content,)]))
-    except (ValueError, AttributeError, TypeError):
+        return text_size(" ".join([block.text for message in messages for block in message.content]))
+    except (AttributeError, TypeError):
         return None
 
 
