@@ -66,6 +66,11 @@ def sessions_dir() -> Path:
         raise SessionError("there is no home directory; set HOME or SWINK_SESSIONS_DIR") from error
 
 
+def transcript_of(directory: str | os.PathLike[str], id: str) -> str:
+    """Where a copy of a session for other programs is, if there is one; it is deleted with the session."""
+    return os.path.join(directory, "transcripts", f"{id}.jsonl")
+
+
 class _Known(Struct, frozen=True):
     """What is known of a file, until another process writes to it."""
 
@@ -146,6 +151,8 @@ class JsonlBackend:
         with self._held(id), explained(f"session {id} cannot be deleted"):
             os.unlink(self._path(id))
             self._known.pop(id, None)
+            with suppress(FileNotFoundError):
+                os.unlink(transcript_of(self._folder, id))
 
     def close(self) -> None:
         """Nothing is held open between calls."""

@@ -9,6 +9,7 @@ from swink.app.assistant.brought import Programs
 from swink.app.assistant.hookfiles import HOOK_FILES
 from swink.app.assistant.serverprograms import TooManyPrograms
 from swink.policies.hooks import Hook, HookAnswer, HookGroup, HookOutcome, read_answer
+from swink.policies.hooks.hookgroup import Facts
 from swink.policies.shellhook import ShellHook
 from swink.system.threads import in_thread
 
@@ -20,7 +21,7 @@ class TrustedHooks(HookGroup):
         self,
         directory: Path,
         project: Path,
-        facts: Callable[[], Mapping[str, Any]],
+        facts: Facts,
         tell: Callable[[str], None],
     ) -> None:
         super().__init__((), directory, project=project, facts=facts, tell=tell)

@@ -22,12 +22,14 @@ from swink.app.assistant.hookfiles import HOOK_FILES, make_hooks, read_own_hooks
 from swink.app.assistant.person import Once, Question, Refuse, Reply
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust
+from swink.errors import SessionError
 from swink.memory.session import Session
-from swink.messages import ToolCall
+from swink.messages import Message, ToolCall, UserMessage
 from swink.messages.redact.shown import show_arguments
 
 if TYPE_CHECKING:
     from swink.app.assistant.hookpolicies import TrustedHooks
+    from swink.app.assistant.hooktranscript import HookTranscript
     from swink.app.assistant.permissions import Permissions
 
 TITLE = "A hook wants you to decide about this call"
@@ -46,7 +48,9 @@ class SessionHooks:
         self._tell = tell
         self._permissions: Permissions | None = None
         self._policies: list[Any] = []
-        self._session_id = ""
+        self.session: Session | None = None
+        """What keeps the conversation; change it when another one is gone on with."""
+        self._transcript: HookTranscript | None = None
         self._has_begun = False
         self._telling: set[asyncio.Task[Any]] = set()
 
@@ -54,7 +58,7 @@ class SessionHooks:
         self, trust: Trust, settings: UserSettings, session: Session | None = None
     ) -> tuple[Sequence[Policy], Sequence[Policy]]:
         """The policies of the agent and of its sub-agents; none where there are no hooks."""
-        self._session_id = "" if session is None else session.id
+        self.session = session
         places = [trust.project / name for name in HOOK_FILES]
         if not settings.hooks and not any(map(os.path.lexists, places)):
             return (), ()
@@ -120,10 +124,29 @@ class SessionHooks:
         answer = await self.group.run("PreCompact", fields, "manual")
         return answer.stop or (answer.reason if answer.decision == "deny" else "")
 
-    def _facts(self) -> dict[str, Any]:
+    async def _facts(self) -> dict[str, Any]:
         """What hooks are told of the session."""
         word = "smart" if self._permissions is None else self._permissions.word
-        return {"session_id": self._session_id, "permission_mode": _MODES.get(word, "default")}
+        return {
+            "session_id": "" if self.session is None else self.session.id,
+            "transcript_path": await self._write_transcript(),
+            "permission_mode": _MODES.get(word, "default"),
+        }
+
+    async def _write_transcript(self) -> str:
+        """Where the conversation can be read, written up to now; empty if it is not kept."""
+        from swink.app.assistant.hooktranscript import HookTranscript
+
+        session, agent = self.session, self.agent()
+        if session is None or agent is None:
+            return ""
+        if self._transcript is None or self._transcript.session is not session:
+            self._transcript = HookTranscript(session, self.directory, self.servers)
+        try:
+            return await self._transcript.follow(_answered(agent.messages))
+        except (OSError, SessionError) as error:
+            self._tell(f"hooks have no transcript to read: {error}")
+            return ""
 
     def _vouches(self, request: ApprovalRequest) -> str:
         """Why a call needs no question; empty if no hook has allowed it."""
@@ -168,3 +191,11 @@ class SessionHooks:
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
         return None
+
+
+def _answered(messages: Sequence[Message]) -> Sequence[Message]:
+    """Without the prompts at the end: a hook may still block them."""
+    end = len(messages)
+    while end and isinstance(messages[end - 1], UserMessage):
+        end -= 1
+    return messages[:end]

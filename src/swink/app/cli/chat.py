@@ -283,6 +283,7 @@ class LineChat:
         self._agent.clear_messages()  # and the turn that was left open
         self._agent.clear_queues()
         self._environment.agent = self._agent
+        self._environment.hooks.session = self._saved.session
         self._asks_title = load_settings().title == "model"
 
     def _leave_at_once(self) -> None:

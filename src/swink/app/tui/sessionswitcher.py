@@ -277,6 +277,8 @@ class SessionSwitcher:
             return agent
 
         self._replace_agent(copy, transcript)
+        if self._environment is not None:
+            self._environment.hooks.session = session
         if self.saved_id() is not None:
             self._last_talk = self.saved_conversation
         self.saved_conversation = other

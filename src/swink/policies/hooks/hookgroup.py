@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,12 @@ from swink.policies.hooks.hook import Event, Hook
 from swink.policies.hooks.hookanswers import HookAnswer, join_answers
 from swink.policies.hooks.hooknames import CannotTranslate, foreign_tool, to_foreign, to_ours
 from swink.policies.hooks.hookprocess import run_hook
+from swink.system.aio import resolve
 
 log = logging.getLogger("swink.policy")
+
+Facts = Callable[[], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+"""What is told of the session with every event."""
 
 
 class HookedCall(Struct, frozen=True):
@@ -66,7 +70,7 @@ class HookGroup:
         directory: str | Path = ".",
         *,
         project: str | Path | None = None,
-        facts: Callable[[], Mapping[str, Any]] = dict,
+        facts: Facts = dict,
         tell: Callable[[str], None] = log.warning,
     ) -> None:
         self.hooks: Sequence[Hook] = tuple(hooks)
@@ -127,7 +131,7 @@ class HookGroup:
             "cwd": self.directory,
             "hook_event_name": hook.event,
         }
-        told = {**common, **self.facts(), **fields}
+        told = {**common, **await resolve(self.facts()), **fields}
         answer = await run_hook(hook, told, self.place_of(hook), self.project)
         self.report(hook, answer)
         return answer
