@@ -420,5 +420,5 @@ async def test_a_hook_blocks_a_compaction_of_the_person(work: Path):
     give(work, one("PreCompact", 'grep -q \'"trigger":"manual"\' && echo keep it >&2; exit 2', "manual"))
     scene = Scene(work, word="off")
     await run(scene)
-    assert await scene.environment.hooks.before_compaction() == "keep it"
-    assert await AgentEnvironment(work).hooks.before_compaction() == ""
+    assert await scene.environment.hooks.events.before_compaction("manual") == "keep it"
+    assert await AgentEnvironment(work).hooks.events.before_compaction("manual") == ""

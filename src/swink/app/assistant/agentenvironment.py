@@ -30,6 +30,7 @@ from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import ReadOnlyTools
 from swink.app.assistant.prompts import Surroundings, describe_small, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
+from swink.app.assistant.sessionevents import HookedCompaction
 from swink.app.assistant.sessionhooks import SessionHooks
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shellaccess import ShellAccess, ShellTerms
@@ -203,10 +204,13 @@ class AgentEnvironment:
             fallback_models=fallback_models,
             policies=[HoldBelow(shared), *policies] if policies else (),
             # What a small model writes as a summary loses more than a window that is cut.
-            transform_context="window" if is_small(with_limits(model)) else KeepSkills(Summary()),
+            transform_context="window" if is_small(with_limits(model)) else self._summary(),
             **self._terms,
         )
         return self.agent
+
+    def _summary(self) -> KeepSkills:
+        return KeepSkills(HookedCompaction(Summary(), self.hooks.events))
 
     async def open(self, *, trust: Trust | None = None, settings: UserSettings | None = None) -> None:
         """Read what there is to read, and start the servers; again after a change of trust or settings."""
@@ -237,6 +241,7 @@ class AgentEnvironment:
         for notice in broken:
             self._tell_once(notice)
         self.hooks.follow(self.settings, self.trust)
+        self.hooks.events.begin_soon()
         self._programs = TrustedPrograms(() if self._brought is None else self._brought.program_paths)
         self.servers.fill_in = self.fill_in
         found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)

@@ -1,13 +1,14 @@
 """The policies that run shell hooks for the coding agent and its sub-agents; loaded where there are hooks."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from swink.agent.policy import Inject, PolicyContext, TurnVerdict
+from swink.agent.policy import Inject, PolicyContext, Stop, TurnVerdict
 from swink.app.assistant.brought import Programs
 from swink.app.assistant.hookfiles import HOOK_FILES
 from swink.app.assistant.serverprograms import TooManyPrograms
+from swink.app.assistant.sessionevents import SessionEvents
 from swink.policies.hooks import Hook, HookAnswer, HookGroup, HookOutcome, read_answer
 from swink.policies.hooks.hookgroup import Facts
 from swink.policies.shellhook import ShellHook
@@ -45,21 +46,21 @@ class TrustedHooks(HookGroup):
 
 
 class MainHooks(ShellHook):
-    """The hooks of the conversation; `begin` tells them that it starts, and gives the model's context."""
+    """The hooks of the conversation; the model reads what SessionStart said once a turn is taken."""
 
     for_sub_agents = False
-    begin: Callable[[], Awaitable[str]] | None = None
+    events: SessionEvents | None = None
 
     async def pre_turn(self, ctx: PolicyContext) -> TurnVerdict:
         """SessionStart before the first turn, then UserPromptSubmit."""
-        context = "" if self.begin is None else await self.begin()
+        if self.events is not None:
+            await self.events.begin()
         verdict = await super().pre_turn(ctx)
+        context = "" if self.events is None or isinstance(verdict, Stop) else self.events.take_context()
         if not context:
             return verdict
         said = Inject(f'<hook event="SessionStart">\n{context}\n</hook>')
-        if verdict is None:
-            return said
-        return Inject((*said.messages, *verdict.messages)) if isinstance(verdict, Inject) else verdict
+        return Inject((*said.messages, *verdict.messages)) if isinstance(verdict, Inject) else said
 
 
 class SubAgentHooks(ShellHook):

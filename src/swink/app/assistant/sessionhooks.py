@@ -1,10 +1,9 @@
 """The shell hooks of a conversation: those of the user and of a trusted project, and who they speak to.
 
-    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop    a policy of the agent
+    UserPromptSubmit, PreToolUse, PostToolUse, Stop                  a policy of the agent
     PreToolUse, PostToolUse, SubagentStop                            a policy of its sub-agents
     PermissionRequest, Notification                                  before a person is asked about a call
-    PreCompact                                                       before /compact
-    SessionEnd                                                       when the environment is closed
+    SessionStart, PreCompact, SessionEnd                             see `sessionevents`
 
 A hook of a project whose command, or a file that it names, is not as it was when the project was trusted is
 not run; where it would judge a call, the call is refused.
@@ -14,12 +13,13 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from swink.agent import Agent
 from swink.agent.policy import ApprovalRequest, Policy, PolicyContext
 from swink.app.assistant.hookfiles import HOOK_FILES, make_hooks, read_own_hooks
 from swink.app.assistant.person import Once, Question, Refuse, Reply
+from swink.app.assistant.sessionevents import SessionEvents
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust
 from swink.errors import SessionError
@@ -49,9 +49,10 @@ class SessionHooks:
         self._permissions: Permissions | None = None
         self._policies: list[Any] = []
         self.session: Session | None = None
-        """What keeps the conversation; change it when another one is gone on with."""
+        """What keeps the conversation."""
         self._transcript: HookTranscript | None = None
-        self._has_begun = False
+        self.events = SessionEvents(lambda: self.group, lambda: self.agent())
+        """The life of the session, as hooks hear of it."""
         self._telling: set[asyncio.Task[Any]] = set()
 
     def make_policies(
@@ -59,6 +60,7 @@ class SessionHooks:
     ) -> tuple[Sequence[Policy], Sequence[Policy]]:
         """The policies of the agent and of its sub-agents; none where there are no hooks."""
         self.session = session
+        self.events.source = "resume" if session is not None and session.messages else "startup"
         places = [trust.project / name for name in HOOK_FILES]
         if not settings.hooks and not any(map(os.path.lexists, places)):
             return (), ()
@@ -67,7 +69,7 @@ class SessionHooks:
         group = self._make_group(trust.project)
         terms: Any = {"ask": self._ask_person, "servers": self.servers}
         own, below = MainHooks(group, **terms), SubAgentHooks(group, **terms)
-        own.begin, self._policies = self.begin, [own, below]
+        own.events, self._policies = self.events, [own, below]
         self.follow(settings, trust)  # a prompt may be sent before the environment is open
         return (own,), (below,)
 
@@ -98,55 +100,47 @@ class SessionHooks:
         permissions.vouched = self._vouches
         permissions.ask_first(self._before_question)
 
+    def go_on_with(
+        self, session: Session | None, how: Literal["clear", "resume"], said: Sequence[Message]
+    ) -> None:
+        """Another conversation has taken the place of this one, in which this was said."""
+        before, transcript, self._transcript = self.session, self._transcript, None
+        self.session = session
+        self.events.change(lambda: self._facts_of(before, transcript, said), how, how)
+
     async def aclose(self) -> None:
         """Tell the hooks that the session ends."""
         for task in self._telling:
             task.cancel()
         await asyncio.gather(*self._telling, return_exceptions=True)
-        if self.group is not None and self._has_begun:
-            self._has_begun = False
-            await self.group.run("SessionEnd", {"reason": "other"}, "other")
-
-    async def begin(self) -> str:
-        """Tell the hooks, once, that the session starts; what the model is to read."""
-        if self.group is None or self._has_begun:
-            return ""
-        self._has_begun = True
-        agent = self.agent()
-        source = "resume" if agent is not None and len(agent.messages) > 1 else "startup"
-        return (await self.group.run("SessionStart", {"source": source}, source)).context
-
-    async def before_compaction(self) -> str:
-        """Why the person's own compaction is not made; empty if no hook blocks it."""
-        if self.group is None:
-            return ""
-        fields = {"trigger": "manual", "custom_instructions": ""}
-        answer = await self.group.run("PreCompact", fields, "manual")
-        return answer.stop or (answer.reason if answer.decision == "deny" else "")
+        await self.events.aclose()
 
     async def _facts(self) -> dict[str, Any]:
         """What hooks are told of the session."""
+        agent = self.agent()
+        if self.session is not None and self._transcript is None and agent is not None:
+            self._transcript = self._open_transcript(self.session)
         word = "smart" if self._permissions is None else self._permissions.word
-        return {
-            "session_id": "" if self.session is None else self.session.id,
-            "transcript_path": await self._write_transcript(),
-            "permission_mode": _MODES.get(word, "default"),
-        }
+        said = () if agent is None else agent.messages
+        told = await self._facts_of(self.session, self._transcript, said)
+        return {**told, "permission_mode": _MODES.get(word, "default")}
 
-    async def _write_transcript(self) -> str:
-        """Where the conversation can be read, written up to now; empty if it is not kept."""
+    async def _facts_of(
+        self, session: Session | None, transcript: "HookTranscript | None", messages: Sequence[Message]
+    ) -> dict[str, Any]:
+        """The name of a session, and where it can be read, written up to now; empty if it is not kept."""
+        path = ""
+        if transcript is not None:
+            try:
+                path = await transcript.follow(_answered(messages))
+            except (OSError, SessionError) as error:
+                self._tell(f"hooks have no transcript to read: {error}")
+        return {"session_id": "" if session is None else session.id, "transcript_path": path}
+
+    def _open_transcript(self, session: Session) -> "HookTranscript":
         from swink.app.assistant.hooktranscript import HookTranscript
 
-        session, agent = self.session, self.agent()
-        if session is None or agent is None:
-            return ""
-        if self._transcript is None or self._transcript.session is not session:
-            self._transcript = HookTranscript(session, self.directory, self.servers)
-        try:
-            return await self._transcript.follow(_answered(agent.messages))
-        except (OSError, SessionError) as error:
-            self._tell(f"hooks have no transcript to read: {error}")
-            return ""
+        return HookTranscript(session, self.directory, self.servers)
 
     def _vouches(self, request: ApprovalRequest) -> str:
         """Why a call needs no question; empty if no hook has allowed it."""

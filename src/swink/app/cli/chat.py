@@ -5,6 +5,7 @@ import asyncio
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -34,6 +35,7 @@ from swink.app.cli.session_lines import last_lines
 from swink.app.cli.terminal import add_style, ask_line, say, say_in_passing
 from swink.app.cli.terminalquestions import TerminalPerson
 from swink.errors import AgentError, MisuseError, NotSaved
+from swink.messages import Message
 from swink.system import startup
 from swink.system.interrupts import Terminated, raise_interrupts
 from swink.system.oneline import shorten, strip_controls
@@ -131,8 +133,10 @@ class LineChat:
         if any(state.state == "starting" for state in self._environment.servers.states):
             say("starting the MCP servers", "dim")
         await self._environment.servers.settle()
+        await self._environment.hooks.events.begin()
 
     def _take_lines(self, interrupted: bool) -> int:
+        self._environment.hooks.events.reason = "prompt_input_exit"  # whatever ends it, the person is there
         while True:
             try:
                 line = input(_prompt()).strip()
@@ -272,7 +276,9 @@ class LineChat:
     def _clear(self) -> None:
         saved = self._saved
         if saved is None or saved.saved_id() is None:
+            said = self._agent.messages
             self._agent.clear_messages()
+            self._runner.run(self._tell_hooks(said))
             print("(the conversation is forgotten)")
             return
         print(f"(the conversation is forgotten; swink --resume {saved.short_id()} goes on with it)")
@@ -283,8 +289,14 @@ class LineChat:
         self._agent.clear_messages()  # and the turn that was left open
         self._agent.clear_queues()
         self._environment.agent = self._agent
-        self._environment.hooks.session = self._saved.session
+        self._runner.run(self._tell_hooks(saved.session.messages))
         self._asks_title = load_settings().title == "model"
+
+    async def _tell_hooks(self, said: Sequence[Message]) -> None:
+        """Tell that a new conversation has begun; the loop runs no longer than this."""
+        hooks = self._environment.hooks
+        hooks.go_on_with(None if self._saved is None else self._saved.session, "clear", said)
+        await hooks.events.begin()
 
     def _leave_at_once(self) -> None:
         """The last words of a process that is ended by a signal while it works."""

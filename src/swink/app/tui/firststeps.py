@@ -46,6 +46,7 @@ async def begin_work(
         loop.call_soon_threadsafe(tell)
 
     environment.changed = changed
+    environment.hooks.events.reason = "prompt_input_exit"
     context.driver.commands.sandbox = environment.sandbox
     saves = context.sessions is not None and context.sessions.saved_conversation is not None
     background = environment.sub_agents.work_in_background(

@@ -276,9 +276,11 @@ class SessionSwitcher:
                 agent.model = model
             return agent
 
+        said = self.driver.agent.messages
         self._replace_agent(copy, transcript)
         if self._environment is not None:
-            self._environment.hooks.session = session
+            how = "clear" if other is None or not other.is_resumed else "resume"
+            self._environment.hooks.go_on_with(session, how, said)
         if self.saved_id() is not None:
             self._last_talk = self.saved_conversation
         self.saved_conversation = other

@@ -1,5 +1,6 @@
 """Commands about the model: which one, how much it thinks, what it is told, how full its context is."""
 
+from contextlib import nullcontext
 from typing import cast
 
 from msgspec.structs import replace
@@ -61,9 +62,11 @@ async def system(context: CommandContext, rest: str) -> None:
 @command("/compact")
 async def compact(context: CommandContext, rest: str) -> None:
     """make room in the context now; everything stays in the session"""
-    if context.environment is not None and (why := await context.environment.hooks.before_compaction()):
+    events = None if context.environment is None else context.environment.hooks.events
+    if events is not None and (why := await events.before_compaction("manual", rest)):
         raise MisuseError(f"a hook blocked it: {why}")
     context.say("compacting …")
-    report = await context.driver.compact()
+    with nullcontext() if events is None else events.by_hand():
+        report = await context.driver.compact()
     if not (report.dropped or report.pruned):
         context.say("there is nothing to leave out: the conversation fits its window")
