@@ -98,12 +98,14 @@ class ShellHook(Policy):
                 continue
             self._notes_of(ctx.run).goes_on = False
             answer = await self.group.run("UserPromptSubmit", {"prompt": message.text})
-            if answer.stop is not None:
-                return Stop(answer.stop)
-            if answer.decision == "deny":
-                return Stop(f"a hook blocked the prompt: {answer.reason}")
+            if answer.stop is not None or answer.decision == "deny":
+                self.take_back(ctx, message)
+                return Stop(answer.stop or f"a hook blocked the prompt: {answer.reason}")
             contexts += filter(None, [answer.context])
         return _inject("UserPromptSubmit", contexts)
+
+    def take_back(self, ctx: PolicyContext, message: UserMessage) -> None:
+        """A prompt was blocked; it stays in the history unless who owns the agent takes it out here."""
 
     async def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         """PreToolUse: put a call to the hooks."""

@@ -9,6 +9,7 @@ from swink.app.assistant.brought import Programs
 from swink.app.assistant.hookfiles import HOOK_FILES
 from swink.app.assistant.serverprograms import TooManyPrograms
 from swink.app.assistant.sessionevents import SessionEvents
+from swink.messages import UserMessage
 from swink.policies.hooks import Hook, HookAnswer, HookGroup, HookOutcome, read_answer
 from swink.policies.hooks.hookgroup import Facts
 from swink.policies.shellhook import ShellHook
@@ -50,6 +51,7 @@ class MainHooks(ShellHook):
 
     for_sub_agents = False
     events: SessionEvents | None = None
+    erase: Callable[[PolicyContext, UserMessage], None] | None = None
 
     async def pre_turn(self, ctx: PolicyContext) -> TurnVerdict:
         """SessionStart before the first turn, then UserPromptSubmit."""
@@ -61,6 +63,11 @@ class MainHooks(ShellHook):
             return verdict
         said = Inject(f'<hook event="SessionStart">\n{context}\n</hook>')
         return Inject((*said.messages, *verdict.messages)) if isinstance(verdict, Inject) else said
+
+    def take_back(self, ctx: PolicyContext, message: UserMessage) -> None:
+        """Let no later turn see a prompt that was blocked."""
+        if self.erase is not None:
+            self.erase(ctx, message)
 
 
 class SubAgentHooks(ShellHook):

@@ -45,6 +45,8 @@ class SessionHooks:
         self.group: TrustedHooks | None = None
         self.agent: Callable[[], Agent | None] = lambda: None
         self.servers: Mapping[str, str] = {}
+        self.blocked: Callable[[UserMessage], None] = lambda message: None
+        """Called with a prompt that a hook blocked; the conversation does not have it any more."""
         self._tell = tell
         self._permissions: Permissions | None = None
         self._policies: list[Any] = []
@@ -69,7 +71,7 @@ class SessionHooks:
         group = self._make_group(trust.project)
         terms: Any = {"ask": self._ask_person, "servers": self.servers}
         own, below = MainHooks(group, **terms), SubAgentHooks(group, **terms)
-        own.events, self._policies = self.events, [own, below]
+        own.events, own.erase, self._policies = self.events, self._erase, [own, below]
         self.follow(settings, trust)  # a prompt may be sent before the environment is open
         return (own,), (below,)
 
@@ -141,6 +143,13 @@ class SessionHooks:
         from swink.app.assistant.hooktranscript import HookTranscript
 
         return HookTranscript(session, self.directory, self.servers)
+
+    def _erase(self, ctx: PolicyContext, message: UserMessage) -> None:
+        """Take a prompt out of the history, from the end of this run on; the session keeps what was typed."""
+        agent = self.agent()
+        if agent is not None and any(each is message for each in reversed(agent.messages)):
+            agent.messages = [each for each in ctx.messages if each is not message]
+            self.blocked(message)
 
     def _vouches(self, request: ApprovalRequest) -> str:
         """Why a call needs no question; empty if no hook has allowed it."""

@@ -16,6 +16,7 @@ from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_i
 from swink.app.tui.approval import KeyGuard
 from swink.app.tui.commands.commandtable import COMMANDS, CommandContext
 from swink.app.tui.conversationdriver import ConversationDriver
+from swink.app.tui.editor.attaching import said_text
 from swink.app.tui.keys import keymap
 from swink.app.tui.look import LOOKS, Look
 from swink.app.tui.screens.trustquestion import TrustQuestion
@@ -47,6 +48,7 @@ async def begin_work(
 
     environment.changed = changed
     environment.hooks.events.reason = "prompt_input_exit"
+    environment.hooks.blocked = lambda message: context.editor.put_back(said_text(message))
     context.driver.commands.sandbox = environment.sandbox
     saves = context.sessions is not None and context.sessions.saved_conversation is not None
     background = environment.sub_agents.work_in_background(
