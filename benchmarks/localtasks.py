@@ -2,7 +2,7 @@
 
     python benchmarks/localtasks.py                                 the known models that are on this machine
     python benchmarks/localtasks.py qwen2.5-coder-1.5b --limit 8    one model, the first eight tasks
-    python benchmarks/localtasks.py --write-docs                    the results into docs/local.md
+    python benchmarks/localtasks.py --write-docs                    the results into page and package
 
 The tasks are in localtasks.toml; their kinds take turns, so that the first eight are two of each. Every
 finished task is kept in the results, and the next run goes on from there; `--fresh` begins anew. A model has
@@ -39,6 +39,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.localfigures import FILE, LocalFigures
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.trust import Trust
 from swink.events import AgentEvent, MessageUpdate
@@ -273,6 +274,21 @@ def table(results: Mapping[str, ModelResult]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
+def figures(results: Mapping[str, ModelResult]) -> list[LocalFigures]:
+    """The results in brief, as the first screen shows them."""
+    brief: list[LocalFigures] = []
+    for name, result in results.items():
+        done = list(result.outcomes.values())
+        loads = [outcome.load for outcome in done] or [0.0]
+        solved = sum(not outcome.missing for outcome in done)
+        waits = [wait.clock if wait else None for wait in (result.first_start, _later(done))]
+        speeds = [round(each, 1) or None for each in (result.writing, result.memory)]
+        known = KNOWN[name].wheel_size if name in KNOWN else 0
+        counts = (name, solved, len(done), *waits, *speeds, known)
+        brief.append(LocalFigures(*counts, result.day, (min(loads), max(loads)), result.machine))
+    return brief
+
+
 def _cells(result: ModelResult) -> list[str]:
     done = list(result.outcomes.values())
     solved = [outcome for outcome in done if not outcome.missing]
@@ -282,19 +298,23 @@ def _cells(result: ModelResult) -> list[str]:
         count = sum(outcome.task.startswith(own) for outcome in solved)
         cells.append(f"{count} of {sum(outcome.task.startswith(own) for outcome in done)}")
     cells.append(f"{sum(outcome.has_right_call for outcome in done)} of {len(done)}")
-    prompts = [outcome.first_token for outcome in done if not outcome.is_after_start]
-    later = [wait for wait in prompts if wait is not None]
-    cells += [str(each or "–") for each in (result.first_start, result.later_start, _median(later))]
+    cells += [str(each or "–") for each in (result.first_start, result.later_start, _later(done))]
     cells += [f"{each:.1f}" if each else "–" for each in (result.reading, result.writing)]
     return [*cells, f"{result.memory:.0f} MB" if result.memory else "–"]
 
 
-def _median(waits: Sequence[Wait]) -> Wait | None:
+def _later(done: Sequence[Outcome]) -> Wait | None:
+    """The median of the waits that were not after a start."""
+    waits = [outcome.first_token for outcome in done if outcome.first_token and not outcome.is_after_start]
     if not waits:
         return None
-    return Wait(
-        statistics.median(wait.clock for wait in waits), statistics.median(wait.cpu for wait in waits)
-    )
+    middle = statistics.median
+    return Wait(middle(wait.clock for wait in waits), middle(wait.cpu for wait in waits))
+
+
+def figures_file(results: Mapping[str, ModelResult]) -> bytes:
+    """The file of the figures that the package brings along."""
+    return msgspec.json.format(msgspec.json.encode(figures(results)), indent=1) + b"\n"
 
 
 def page_section(results: Mapping[str, ModelResult], total: int) -> str:
@@ -415,7 +435,7 @@ def main() -> None:
     option("--threads", type=int, help="threads of the model; else the default")
     option("--results", type=Path, default=RESULTS, help="the JSON file that results are kept in")
     option("--fresh", action="store_true", help="begin anew instead of going on")
-    option("--write-docs", action="store_true", help="put the results into docs/local.md; measure nothing")
+    option("--write-docs", action="store_true", help="the results into docs/local.md and the first screen")
     option("--part", help=argparse.SUPPRESS)
     option("--scratch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -427,6 +447,7 @@ def main() -> None:
         write_results(KEPT, results)
         section = page_section(results, len(read_tasks().tasks))
         PAGE.write_text(with_section(PAGE.read_text("utf-8"), section), "utf-8")
+        FILE.write_bytes(figures_file(results))
         return
     for model in options.models or [name for name in KNOWN if locate(name) is not None]:
         pull(model, progress=say_on_stderr())

@@ -17,6 +17,8 @@ from benchmarks.localtasks import (
     Wait,
     do_task,
     do_tasks,
+    figures,
+    figures_file,
     lay_out,
     page_section,
     read_results,
@@ -29,7 +31,9 @@ from benchmarks.localtasks import (
 )
 from msgspec.structs import replace
 
+from swink.app.assistant.localfigures import FILE, read_figures
 from swink.errors import StreamError
+from swink.local import KNOWN
 from swink.messages import ModelSpec, ToolCall
 from swink.stream import LlmContext
 from swink.testing import Pause, ScriptedModel
@@ -275,3 +279,31 @@ def test_only_what_is_between_the_marks_changes():
 def test_the_page_shows_the_results_that_are_kept():
     page = PAGE.read_text("utf-8")
     assert page == with_section(page, page_section(read_results(KEPT), len(BOOK.tasks)))
+
+
+def test_the_figures_that_the_package_brings_are_those_of_the_page():
+    """`--write-docs` writes the kept results, the page and the package's figures together."""
+    results = read_results(KEPT)
+    assert FILE.read_bytes() == figures_file(results)
+    shown = read_figures()
+    assert [each.model for each in shown] == list(results)
+    rows = PAGE.read_text("utf-8").partition(BEGIN)[2].splitlines()[3:]
+    for row, each in zip(rows, shown, strict=False):
+        assert row.startswith(f"| `local:{each.model}` | {each.solved} of {each.tasks} |")
+        assert each.download == KNOWN[each.model].wheel_size
+
+
+def test_figures_are_the_results_in_brief_and_what_was_not_measured_has_none():
+    done = [
+        replace(outcome("edit-tax", first=50.0), is_after_start=True),
+        outcome("find-job", "no", first=3.0),
+    ]
+    brief = figures({"small": result(*done, first_start=Wait(50.0, 9.0), memory=540.44), "none": result()})
+    assert (brief[0].solved, brief[0].tasks, brief[0].first_start, brief[0].later_prompts) == (
+        1,
+        2,
+        50.0,
+        3.0,
+    )
+    assert (brief[0].memory, brief[0].writing, brief[0].load) == (540.4, None, (1.5, 1.5))
+    assert (brief[1].tasks, brief[1].first_start, brief[1].later_prompts) == (0, None, None)

@@ -10,6 +10,7 @@ from apps import screen_text, until
 from textual.widgets import Input
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.localfigures import read_figures
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
@@ -195,6 +196,32 @@ async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(
         assert scripted.options[1].api_key == "sk-right-2"
         assert stored_key("anthropic") == "sk-right-2"
         assert load_settings().default_model == model
+        app.leave()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 24), (120, 40)])
+async def test_the_wizard_shows_the_figures_of_the_local_models_as_measured(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+):
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, environment, _ = app_in(empty)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: environment.instructions is not None)
+        app.push_screen(Wizard())
+        await until(pilot, lambda: "The embedded model, now" in screen_text(app))
+        first = read_figures()[0]
+        await until(pilot, lambda: f"{first.solved} of {first.tasks}" in screen_text(app))
+        shown = screen_text(app)
+        assert ("tok/s" in shown) == (size[0] >= 80)
+        assert "Enter takes" in shown
+        await pilot.press(*["pagedown"] * 4)
+        await until(pilot, lambda: "prompts." in screen_text(app))
+        assert "The embedded model, now" in screen_text(app)  # what can be taken stays in sight
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: "Whose key is it?" in screen_text(app))
+        assert f"{first.solved} of {first.tasks}" not in screen_text(app)
         app.leave()
 
 

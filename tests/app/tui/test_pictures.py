@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apps import app_of, until
+from apps import app_of, screen_text, until
 from msgspec.structs import replace
 from tests.counts import MORE
 from textual.pilot import Pilot
@@ -26,6 +26,7 @@ from swink.app.tui import SwinkApp
 from swink.app.tui.approval import FormPanel
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.screens.serverform import ServerForm
+from swink.app.tui.screens.wizard import Wizard
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel
 from swink.tools import FINAL_OUTPUT, Workspace, read_tools, todo_tools, write_tools
@@ -110,6 +111,11 @@ async def models(pilot: Pilot[Any], app: SwinkApp) -> None:
     await until(pilot, lambda: len(app.screen_stack) > 1)
 
 
+async def first(pilot: Pilot[Any], app: SwinkApp) -> None:
+    app.push_screen(Wizard())
+    await until(pilot, lambda: "here yet." in screen_text(app))
+
+
 async def server(pilot: Pilot[Any], app: SwinkApp) -> None:
     app.push_screen(ServerForm())
     await until(pilot, lambda: len(app.screen_stack) > 1)
@@ -191,7 +197,7 @@ TIDY = [
 ]
 REVIEWED = [READ, ToolCall("2", FINAL_OUTPUT, {"findings": FOUND})]
 SCENES: dict[Scene, list[Any]] = {
-    **dict.fromkeys([welcome, answer, approval, planning, looks, models, server, help], REPLIES),
+    **dict.fromkeys([welcome, answer, approval, planning, looks, models, first, server, help], REPLIES),
     **dict.fromkeys([question, command, refused], TIDY),
     **dict.fromkeys([review, findings], REVIEWED),
 }
@@ -205,6 +211,7 @@ async def test_the_screen_looks_as_it_should(scene: Scene, tmp_path: Path, monke
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("NO_COLOR", "COLORFGBG", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
     for size in SIZES if MORE else SIZES[1:2]:

@@ -34,7 +34,7 @@ class Beginning(Struct, frozen=True):
 
 
 BEGINNINGS = (
-    Beginning("embedded", "The embedded model, now", "small, offline, free; it chats, but cannot use tools"),
+    Beginning("embedded", "The embedded model, now", "small, offline, free; to try things out"),
     Beginning(
         "brighter",
         "A brighter local model",

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
+from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
 from swink.app.assistant import firstrun
+from swink.app.assistant.localfigures import figures_source, figures_text, read_figures
 from swink.app.assistant.localspeed import expectation
 from swink.app.tui.escaping import visible
 from swink.app.tui.screens.listscreen import ListRow, key_of
@@ -24,10 +26,12 @@ from swink.stream import StreamFn
 if TYPE_CHECKING:
     from swink.app.tui.commands.commandtable import CommandContext
 
+_WIDEST, _FRAME = 84, 6  # columns of the box, and of its border with padding and scrollbar
+_SHORT = 30  # lines below which no blank ones are between its parts
 Step = Literal["begin", "provider", "key", "kept", "fetch"]
 
 _HINTS: dict[Step, str] = {
-    "begin": "Enter takes · Esc begins with the embedded model",
+    "begin": "Enter takes · Esc begins with the embedded model · PgDn shows more",
     "provider": "Enter takes · Esc goes back",
     "key": "Enter checks and stores it · Esc goes back",
     "kept": "Enter takes · Esc goes back",
@@ -42,10 +46,12 @@ class Wizard(ModalScreen[str | None]):
     Wizard { align: center middle; background: $background 60%; }
     Wizard > Vertical { width: 90%; max-width: 84; height: auto; max-height: 100%; border: round $primary;
         background: $surface; padding: 0 1; }
-    Wizard OptionList { height: auto; max-height: 14; border: none; background: $surface; padding: 0;
+    Wizard OptionList { height: auto; max-height: 40vh; border: none; background: $surface; padding: 0;
         margin: 0 0 1 0; }
     Wizard Input { border: none; height: 1; padding: 0; background: $boost; margin: 0 0 1 0; }
     Wizard .said { margin: 0 0 1 0; }
+    Wizard VerticalScroll { height: auto; max-height: 33vh; }
+    Wizard.-short OptionList, Wizard.-short .said { margin: 0; }
     Wizard OptionList:focus { border: none; }
     Wizard OptionList:focus > .option-list--option-highlighted { color: $text; background: $primary 30%;
         text-style: bold; }
@@ -53,7 +59,11 @@ class Wizard(ModalScreen[str | None]):
     Wizard Input:focus { border: none; }
     Wizard .hints { color: $text-muted; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", priority=True),
+        Binding("pageup", "turn('up')", "earlier figures", priority=True),
+        Binding("pagedown", "turn('down')", "later figures", priority=True),
+    ]
 
     def __init__(self, *, only: ProviderAccount | None = None, stream_fn: StreamFn | None = None) -> None:
         super().__init__()
@@ -61,6 +71,7 @@ class Wizard(ModalScreen[str | None]):
         self._account = only
         self._asks_key_alone = only is not None
         self._stream_fn = stream_fn
+        self._figures = read_figures() if only is None else ()
         self._stop = Event()
         self._busy = False
 
@@ -71,14 +82,27 @@ class Wizard(ModalScreen[str | None]):
             yield OptionList(markup=False)
             yield Input(password=True, placeholder="paste the key; it is not shown")
             yield Static("", classes="said", id="problem", markup=False)
-            yield Static("", classes="said", id="speed", markup=False)
+            with VerticalScroll(can_focus=False):
+                for id in ("figures", "speed", "source"):
+                    yield Static("", classes="said", id=id, markup=False)
             yield Static("", classes="hints", id="hints", markup=False)
 
     def on_mount(self) -> None:
         self._go(self._step)
         self._say("speed", "")
+        self._say("source", figures_source(self._figures))
         if not self._asks_key_alone:
             self.run_worker(self._measure(firstrun.EMBEDDED))
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.height < _SHORT, "-short")
+        width = min(_WIDEST, event.size.width * 9 // 10) - _FRAME
+        self._say("figures", figures_text(self._figures, width) if self._figures else "")
+
+    def action_turn(self, where: Literal["up", "down"]) -> None:
+        """Show more of the figures, where they have too little room."""
+        pane = self.query_one(VerticalScroll)
+        pane.scroll_page_up() if where == "up" else pane.scroll_page_down()
 
     def action_back(self) -> None:
         """A step back; from the first one on with the embedded model."""
@@ -127,6 +151,7 @@ class Wizard(ModalScreen[str | None]):
         self._step = step
         options, field = self.query_one(OptionList), self.query_one(Input)
         options.display, field.display = step in ("begin", "provider", "kept"), step == "key"
+        self.query_one(VerticalScroll).display = step in ("begin", "fetch")
         options.clear_options()
         provider = "" if self._account is None else self._account.provider
         offered: list[ListRow] = []
