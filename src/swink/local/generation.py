@@ -8,6 +8,7 @@ from typing import Any
 from swink.local.lifetime import start_thread
 from swink.local.llamacpp import LlamaServer
 from swink.local.prefix import FIXED, PrefixStates, as_read
+from swink.local.readingpace import ReadingPace, ReadingWatch
 
 
 class Generation:
@@ -19,12 +20,15 @@ class Generation:
         request: Mapping[str, Any],
         ended: Callable[["Generation"], None],
         states: PrefixStates | None = None,
+        pace: ReadingPace | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._server = server
         self._request = request
         self._ended = ended
         self._states = states
+        self._pace = pace
+        self._watch = ReadingWatch()
         self._fresh = 0
         self.chunks: asyncio.Queue[dict[str, Any] | Exception | None] = asyncio.Queue()
         self.stop = threading.Event()
@@ -50,9 +54,12 @@ class Generation:
             self._ended(self)
             if not self.silent:
                 self._put(end)
+        if self._pace is not None and self._watch.speed:
+            self._pace.note(self._watch.speed)
 
     def _take_chunk(self, chunk: dict[str, Any]) -> bool:
         """Called by llama.cpp for every chunk; True stops the generation."""
+        self._watch.take_chunk(chunk)
         return self.stop.is_set() or not self._put(as_read(chunk, self._fresh) if self._fresh else chunk)
 
     def _put(self, item: dict[str, Any] | Exception | None) -> bool:

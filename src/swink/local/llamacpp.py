@@ -24,7 +24,8 @@ class Settings(Struct, frozen=True):
     """How a model is loaded; agents with equal settings share it.
 
     `context` is in tokens, for each of `parallel` conversations; None takes the model's own, at most 8192.
-    `gpu_layers` go to the GPU: as many as fit if it is None, and 0 leaves a GPU alone.
+    `gpu_layers` go to the GPU: as many as fit if it is None, and 0 leaves a GPU alone. A `batch` of tokens is
+    read at a time; None chooses by how fast the model reads.
     """
 
     context: int | None = None
@@ -117,6 +118,11 @@ def gpu_names() -> list[str]:
     return [str(device["description"]) for device in devices if "GPU" in str(device["type"])]
 
 
+def reads_on_cpu(settings: Settings) -> bool:
+    """Whether no layer goes to a GPU."""
+    return settings.gpu_layers == 0 or not gpu_names()
+
+
 def thread_count(wanted: int | None = None) -> int:
     """How many threads write: as asked for, else SWINK_LOCAL_THREADS, else the physical cores less one."""
     if wanted is not None:
@@ -171,7 +177,7 @@ def _read(path: str) -> str:
 
 def _parameters(path: Path, head: GgufHead, settings: Settings) -> Any:
     runtime = require_runtime()
-    on_cpu = settings.gpu_layers == 0 or not gpu_names()
+    on_cpu = reads_on_cpu(settings)
     parameters = runtime.CommonParams()
     parameters.model.path = str(path)
     parameters.n_parallel = settings.parallel
@@ -179,8 +185,9 @@ def _parameters(path: Path, head: GgufHead, settings: Settings) -> Any:
     parameters.n_ctx = context * settings.parallel
     parameters.cpuparams.n_threads = thread_count(settings.threads)
     parameters.cpuparams_batch.n_threads = reading_threads(settings.threads)
-    # A request can be stopped between batches: small ones on a CPU, where large ones gain little.
-    parameters.n_batch = settings.batch or (16 if on_cpu else 512)
+    # A request can be stopped between batches: small ones on a CPU, where large ones gain little. With one of
+    # a single token llama.cpp ends the process.
+    parameters.n_batch = max(2, settings.batch or (16 if on_cpu else 512))
     parameters.n_ubatch = min(parameters.n_batch, 512)
     parameters.cache_ram_mib = 512
     parameters.fit_params = not on_cpu

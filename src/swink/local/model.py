@@ -27,11 +27,19 @@ from swink.local.fairqueue import FairQueue
 from swink.local.generation import Generation
 from swink.local.gguf import GgufHead, read_head
 from swink.local.lifetime import call_in_thread, close_at_exit, start_thread
-from swink.local.llamacpp import LlamaServer, Settings, embeddings_of, open_model, require_runtime
+from swink.local.llamacpp import (
+    LlamaServer,
+    Settings,
+    embeddings_of,
+    open_model,
+    reads_on_cpu,
+    require_runtime,
+)
 from swink.local.offload import with_working_gpu
 from swink.local.prefix import LlamaHttp, PrefixStates, state_mark, states_dir
 from swink.local.progress import say_on_stderr
 from swink.local.pull import pull
+from swink.local.readingpace import ReadingPace
 from swink.local.statefiles import StateFiles
 from swink.local.states import (
     Failed,
@@ -55,6 +63,7 @@ class LoadedModel(Struct, frozen=True):
     head: GgufHead
     path: Path
     states: PrefixStates | None = None
+    pace: ReadingPace | None = None
 
 
 class _Waiter:
@@ -209,7 +218,7 @@ class LocalModel:
         except BaseException:
             self._queue.give_back()
             raise
-        generation = Generation(loaded.server, request, self._done, loaded.states)
+        generation = Generation(loaded.server, request, self._done, loaded.states, loaded.pace)
         with self._lock:
             self._generations.add(generation)
         try:
@@ -255,14 +264,17 @@ class LocalModel:
             head = replace(head, chat_template=self.settings.chat_template)
         self._read_once(load, path)
         settings = with_working_gpu(path, self.settings, load.stop)
+        mark, pace = state_mark(path, head.chat_template, settings), None
+        if settings.batch is None and reads_on_cpu(settings):
+            pace = ReadingPace(path, settings.threads)
+            settings = replace(settings, batch=pace.batch(settings.parallel))
         directory = states_dir()
         if directory is None:
-            return LoadedModel(open_model(path, head, settings), head, path)
+            return LoadedModel(open_model(path, head, settings), head, path, pace=pace)
         key = secrets.token_urlsafe(32)
         server = open_model(path, head, settings, key=key, states=directory)
-        llama = LlamaHttp(server.listening_address, key)
-        mark = state_mark(path, head.chat_template, settings)
-        return LoadedModel(server, head, path, PrefixStates(llama, StateFiles(directory), mark))
+        states = PrefixStates(LlamaHttp(server.listening_address, key), StateFiles(directory), mark)
+        return LoadedModel(server, head, path, states, pace)
 
     def _read_once(self, load: _Load, path: Path) -> None:
         """Read the file into the system's cache: llama.cpp's own loading cannot be watched or stopped."""
