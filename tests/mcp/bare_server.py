@@ -53,6 +53,14 @@ TOOLS = {
     ],
 }
 
+MODERN = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+CAPABILITIES: dict[str, object] = {
+    "ignorant-silent": {},
+    "ignorant-rich": {"tools": {}, "resources": {}, "prompts": {}},
+    "ignorant-empty": {"logging": {}},
+}
+
 BREAK = {
     "no-utf8": lambda line: line.replace("[]", '[{"type": "text", "text": "\udcff"}]'),
     "no-json": lambda line: line[:-3],
@@ -67,12 +75,14 @@ BREAK = {
 def answer(message: dict[str, object]) -> object:
     method = message["method"]
     params: dict[str, object] = message.get("params") or {}  # type: ignore[assignment]
+    if method == "initialize" and HOW == "late-modern":
+        raise LookupError(method)
     if method == "initialize":
         global capabilities
         capabilities, version = params["capabilities"], params["protocolVersion"]
         return {
             "protocolVersion": version,
-            "capabilities": {"tools": {}},
+            "capabilities": CAPABILITIES.get(HOW, {"tools": {}}),
             "serverInfo": {"name": "bare", "version": "0"},
         }
     if method == "tools/list" and HOW == "pages":
@@ -80,19 +90,22 @@ def answer(message: dict[str, object]) -> object:
         return {"tools": [tool(f"t{page}")], **({"nextCursor": str(page + 1)} if page < 4 else {})}
     if method == "tools/list" and HOW.startswith("tools:"):
         return {"tools": [tool(name) for name in HOW.removeprefix("tools:").split(",")]}
+    if method == "tools/list" and HOW == "ignorant-empty":
+        raise LookupError(method)
+    if method == "server/discover" and HOW == "late-modern":
+        time.sleep(1.2)
+        return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **MODERN}
     if method == "tools/list":
         lists.append(method)
         if HOW == "fickle" and len(lists) > 1:
             raise LookupError(f"{method} with {os.environ.get('API_KEY')}")
-        return {
-            "tools": TOOLS.get(
-                HOW, [tool("fine"), tool("env"), tool("blocks"), tool("die"), tool("count"), tool("leak")]
-            )
-        }
+        plain = [tool("fine"), tool("env"), tool("blocks"), tool("die"), tool("count"), tool("leak")]
+        return {"tools": TOOLS.get(HOW, plain), **(MODERN if HOW == "late-modern" else {})}
     if method == "tools/call" and HOW == "asking":
         return {"content": [{"type": "text", "text": json.dumps(asking(str(params["name"])))}]}
     if method == "tools/call":
-        return call(str(params["name"]))
+        result = call(str(params["name"]))
+        return {**result, **(MODERN if HOW == "late-modern" else {})}
     raise LookupError(method)
 
 
@@ -162,7 +175,7 @@ calls = 0
 lists: list[object] = []
 
 
-def call(name: str) -> object:
+def call(name: str) -> dict[str, object]:
     global calls
     calls += 1
     if name == "env":
@@ -214,6 +227,8 @@ def main() -> None:
         except LookupError as error:
             if HOW == "old":
                 sys.exit("what is that?")
+            if HOW.startswith("ignorant"):
+                continue
             reply["error"] = {"code": -32601, "message": f"unknown method {error}"}
         line = json.dumps(reply)
         if message["method"] == "tools/call" and HOW in BREAK:

@@ -9,7 +9,7 @@ from swink.errors import InvalidInput, InvalidTool, MisuseError
 from swink.mcp.authorisation import OnLogin
 from swink.mcp.connection import ServerConnection
 from swink.mcp.elicitation import OnElicit
-from swink.mcp.naming import tool_names
+from swink.mcp.naming import plain_name, tool_names
 from swink.mcp.sdk import load_sdk
 from swink.mcp.serverconfig import McpError, Server
 from swink.mcp.toolresults import as_tool_result
@@ -19,6 +19,8 @@ from swink.tools import Tool, ToolContext, ToolResult
 log = logging.getLogger("swink.mcp")
 
 _DESCRIPTION = 4_000
+_MOST_NAMES = 5_000
+"""How many names are kept for tools that a server no longer lists."""
 
 
 class McpServers:
@@ -52,7 +54,8 @@ class McpServers:
         if len(set(names)) != len(names) or not all(names):
             raise MisuseError(f"MCP servers need different names, not {names}")
         self._connections: list[ServerConnection] = []
-        self._tools: tuple[Tool, ...] | None = None
+        self._tools: ServerToolset | None = None
+        self._names: dict[tuple[str, str], str] = {}
         self.origins: dict[str, tuple[str, str]] = {}
         """The server and its own name for each tool, by the tool's name here."""
         self.problems: tuple[str, ...] = ()
@@ -68,7 +71,7 @@ class McpServers:
             raise MisuseError("these MCP servers are open already")
         enabled = [server for server in self.servers if not server.disabled]
         if not enabled:
-            self._tools = ()
+            self._tools = ServerToolset((), self._tools_now)
             return self
         sdk = await load_sdk()
         asking, check = (self._on_elicit, self._on_login), self._before_start
@@ -96,10 +99,13 @@ class McpServers:
         return [name for name, is_there in zip(names, answers, strict=True) if not is_there]
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
-        """The tools of all servers, named `server_tool`."""
+    def tools(self) -> "ServerToolset":
+        """The tools of all servers, named `server_tool`; an agent that has them follows changes."""
         if self._tools is None:
             raise MisuseError("MCP servers have tools only inside `async with McpServers(...) as servers:`")
+        return self._tools
+
+    def _tools_now(self) -> "tuple[Tool, ...] | None":
         return self._tools
 
     async def refresh(self) -> tuple[Tool, ...]:
@@ -128,12 +134,33 @@ class McpServers:
                 problems.append(str(session))
             else:
                 raise session
-        names = tool_names(((connection.server.name, tool.name) for connection, tool in found), enabled)
-        self._tools = tuple(_make_tools(found, names, problems))
+        pairs = [(connection.server.name, tool.name) for connection, tool in found]
+        names = tool_names(pairs, enabled, before=self._names)
+        self._tools = ServerToolset(_make_tools(found, names, problems), self._tools_now)
+        for pair, name in names.items():
+            if self._names.get(pair) != name and name != plain_name(*pair):
+                log.info("the tool %r of the MCP server %r is named %s here", pair[1], pair[0], name)
+        self._names = dict(list({**self._names, **names}.items())[-_MOST_NAMES:])
         self.origins = {name: pair for pair, name in names.items()}
         self.problems = tuple(problems)
         for problem in problems:
             log.warning("%s", problem)
+
+
+class ServerToolset(tuple[Tool, ...]):
+    """Tools as they were listed; an agent asks it at every turn for those that there are now."""
+
+    _now: "Callable[[], tuple[Tool, ...] | None]"
+
+    def __new__(cls, tools: Iterable[Tool], now: "Callable[[], tuple[Tool, ...] | None]") -> "ServerToolset":
+        made = super().__new__(cls, tools)
+        made._now = now
+        return made
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools as they are now; those it was made with, once the servers are closed."""
+        now = self._now()
+        return tuple(self) if now is None else tuple(now)
 
 
 def _make_tools(

@@ -1,39 +1,30 @@
 """A connection to one MCP server.
 
-The SDK's task groups must be entered and left in one task, so each connection is opened, held and closed in
-its own task; calls come from anywhere in the same event loop. After a connection is lost, the next call makes
+Calls come from anywhere in the same event loop. After a connection is lost, the next call makes
 a new one; the call that was under way is not repeated, since it may have taken effect.
 """
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from swink.mcp.authorisation import Authorisation, AuthorisedClient, OnLogin
+from swink.mcp.authorisation import Authorisation, OnLogin
 from swink.mcp.elicitation import OnElicit
 from swink.mcp.elicitcallback import ElicitCallback
 from swink.mcp.sdk import Sdk, first_error
-from swink.mcp.serverconfig import HttpServer, McpError, Server, StdioServer, own_directory
-from swink.mcp.serveroutput import Stderr, broken_reply
+from swink.mcp.serverconfig import HttpServer, McpError, Server
+from swink.mcp.serversession import McpSession
 from swink.mcp.timeouts import PausableTimeouts
 from swink.messages.redact import redact_text
 from swink.stream import observer
-from swink.system.aio import mark_exception_seen, wait_through_cancel
-from swink.system.programs import environment, find_program, passed_over
-from swink.system.threads import in_thread
-from swink.system.writable import is_writable_by_model
+from swink.system.aio import wait_through_cancel
 from swink.tools import ToolError
 
 log = logging.getLogger("swink.mcp")
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
-_MAX_PAGES = 100
-_MOST_BYTES = 64 << 20
-"""Of one message over HTTP; images are large."""
 _MAX_TEXT = 2_000
 _FORGOTTEN = "Session terminated"
 """What the SDK says when a server answers 404 to a session."""
@@ -65,7 +56,7 @@ class ServerConnection:
         self._sessions: list[McpSession] = []
         self._closed = False
 
-    async def connected(self) -> "McpSession":
+    async def connected(self) -> McpSession:
         """A live session; raises `McpError` if there cannot be one."""
         if asyncio.get_running_loop() is not self._loop:
             what = "belongs to the event loop it was opened in; use `await agent.run()` there"
@@ -170,7 +161,7 @@ class ServerConnection:
             ending = asyncio.wait([session.task for session in self._sessions])
             await wait_through_cancel(asyncio.ensure_future(ending))
 
-    def _failure(self, tool: str, session: "McpSession", error: BaseException) -> ToolError:
+    def _failure(self, tool: str, session: McpSession, error: BaseException) -> ToolError:
         text = self._describe(error)
         if text == _FORGOTTEN:
             session.stop()
@@ -189,189 +180,3 @@ class ServerConnection:
 
 class _SessionForgotten(ToolError):
     """The server no longer knows the session."""
-
-
-class McpSession:
-    """One connection, opened, held and closed in its own task."""
-
-    def __init__(self, connection: ServerConnection) -> None:
-        self.client: Any = None
-        self.tools: list[Any] = []
-        self._of = connection
-        self._ended = asyncio.Event()
-        self._closing = False
-        self._stderr: Stderr | None = None
-        loop = asyncio.get_running_loop()
-        self.opened: asyncio.Future[None] = loop.create_future()
-        self.opened.add_done_callback(mark_exception_seen)
-        self.task = loop.create_task(self._run(), name=f"swink-mcp-{connection.server.name}")
-
-    @property
-    def lost(self) -> bool:
-        """Whether it can no longer be used."""
-        return self._closing or self.task.done() or (self.opened.done() and self._ended.is_set())
-
-    def stop(self) -> None:
-        """Begin to close it; one that is still being opened is cancelled."""
-        self._closing = True
-        self._ended.set()
-        if not self.opened.done():
-            self.task.cancel()
-
-    async def refresh(self) -> None:
-        """Ask for the list of tools."""
-        tools: list[Any] = []
-        cursor: str | None = None
-        for _ in range(_MAX_PAGES):
-            with self._of.sdk.without_baggage():
-                page = await self.client.list_tools(cursor=cursor)
-            tools.extend(page.tools)
-            cursor = page.next_cursor
-            if not cursor:
-                break
-        self.tools = tools
-
-    async def _run(self) -> None:
-        error: BaseException | None = McpError("it was closed before it was open")
-        try:
-            error = await self._try_to_hold("auto")
-            # An old server may die of the question which protocol it speaks: then it is asked the old way.
-            is_hint = getattr(error, "code", None) in (self._of.sdk.CLOSED, self._of.sdk.TIMED_OUT)
-            if is_hint and not self._closing and not self.opened.done():
-                self._ended = asyncio.Event()
-                error = await self._try_to_hold("legacy")
-        finally:
-            self.client = None
-            self._report(error)
-
-    async def _try_to_hold(self, mode: str) -> BaseException | None:
-        try:
-            await self._hold(mode)
-        except (McpError, *self._of.sdk.failures) as failure:
-            return first_error(failure)
-        return None
-
-    async def _hold(self, mode: str) -> None:
-        """Open, wait for the end, close."""
-        async with AsyncExitStack() as stack:
-            stack.enter_context(self._of.sdk.without_baggage())
-            async with self._of.limits.of(self._of.server.connect_timeout):
-                transport = _watched(await self._transport(stack), self._ended, self._of.sdk)
-                us = self._of.sdk.Implementation(name="swink", version="1")
-                asking = {"client_info": us, "elicitation_callback": self._of.asker}
-                client = self._of.sdk.Client(transport, mode=mode, cache=None, **asking)
-                self.client = await stack.enter_async_context(client)
-                await self.refresh()
-            if self._stderr is not None:
-                self._stderr.close()
-            self.opened.set_result(None)
-            await self._ended.wait()
-
-    async def _transport(self, stack: AsyncExitStack) -> Any:
-        server, sdk = self._of.server, self._of.sdk
-        if isinstance(server, HttpServer):
-            # Calls have the server's `timeout`; the HTTP client must not cut off a slow tool before that.
-            opening = sdk.http(server.connect_timeout, None, dict(server.headers))
-            http = await stack.enter_async_context(opening)
-            client = http if self._of.login is None else AuthorisedClient(http, self._of.login)
-            return sdk.http_client(server.url, http_client=client, max_sse_event_size=_MOST_BYTES)
-        if self._of.before_start is not None:
-            await in_thread(self._of.before_start)
-        self._stderr = Stderr(server.name, server.secrets)
-        stack.callback(self._stderr.close)
-        return sdk.stdio_client(_parameters(server, sdk), errlog=self._stderr.file)
-
-    def _report(self, error: BaseException | None) -> None:
-        name, secrets = self._of.server.name, self._of.server.secrets
-        if self.opened.done():
-            if error is not None:
-                text = redact_text(str(error), *secrets)
-                log.warning("the connection to MCP server %r ended: %s", name, text)
-            return
-        what = str(error) or type(error).__name__
-        if isinstance(error, TimeoutError):
-            what = f"no answer within {self._of.server.connect_timeout:g} s"
-        text = f"cannot be reached: {redact_text(what, *secrets)}"
-        if self._of.login is not None and self._of.login.failure:
-            text = redact_text(self._of.login.failure, *secrets)
-        if self._stderr is not None and (said := self._stderr.last_lines):
-            text += f"; it said:\n{said}"
-        self.opened.set_exception(McpError(f"MCP server {name!r} {text}"))
-
-
-@asynccontextmanager
-async def _watched(transport: Any, ended: asyncio.Event, sdk: Sdk) -> AsyncGenerator[tuple[Any, Any]]:
-    """A transport that sets an event when the server has closed its end."""
-    async with transport as (read, write):
-        yield _WatchedStream(read, ended, sdk), write
-
-
-class _WatchedStream:
-    """The reading end of a transport; a reply that cannot be read is an error of the call it was for."""
-
-    def __init__(self, stream: Any, ended: asyncio.Event, sdk: Sdk) -> None:
-        self._stream = stream
-        self._ended = ended
-        self._sdk = sdk
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def __aiter__(self) -> "_WatchedStream":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            item = await self._stream.__anext__()
-        except StopAsyncIteration:
-            self._ended.set()
-            raise
-        broken = broken_reply(item) if isinstance(item, Exception) else None
-        if broken is None:
-            return item
-        if broken.call_id is None:  # any of the calls under way may wait for it: a new connection is needed
-            log.warning("an MCP server is left: %s", broken.reason)
-            self._ended.set()
-            raise StopAsyncIteration
-        return self._sdk.error_reply(broken.call_id, broken.reason)
-
-    async def __aenter__(self) -> "_WatchedStream":
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *failure: Any) -> Any:
-        return await self._stream.__aexit__(*failure)
-
-
-def _parameters(server: StdioServer, sdk: Sdk) -> Any:
-    """How to start the server; its environment is PATH and what is configured, nothing else of ours."""
-    env = environment({"PATH": os.environ.get("PATH", os.defpath), **server.env})
-    directory = _directory(server)
-    command = _command(server, directory, env.get("PATH", ""))
-    if os.name != "posix":
-        return sdk.parameters(command, list(server.args), env, directory)
-    # The SDK adds HOME and others to what it is given; env(1) takes them out again before the server starts.
-    unwanted = [f"-u{name}" for name in sdk.inherited if name not in env]
-    starter = find_program("env") or "/usr/bin/env"
-    return sdk.parameters(starter, [*unwanted, command, *server.args], env, directory)
-
-
-def _directory(server: StdioServer) -> str:
-    """Where the server starts: programs obey files of their directory, so no model may write there."""
-    directory = os.path.abspath(server.cwd or ".")
-    if server.cwd is None and is_writable_by_model(directory):
-        directory = own_directory(server.name)
-    if directory == own_directory(server.name):
-        os.makedirs(directory, 0o700, exist_ok=True)
-    return directory
-
-
-def _command(server: StdioServer, directory: str, path: str) -> str:
-    if os.path.dirname(server.command):
-        return os.path.join(directory, os.path.expanduser(server.command))
-    found = find_program(server.command, path)
-    if found is None:
-        other = passed_over(server.command)
-        hint = f" ({other} is not used, because the model can write it: give its whole path)" if other else ""
-        raise FileNotFoundError(f"there is no command {server.command!r} in its PATH{hint}")
-    return found

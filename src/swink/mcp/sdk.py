@@ -83,7 +83,14 @@ class Sdk:
 
     def error_reply(self, call_id: int | str, text: str) -> Any:
         """A server's answer that a request failed."""
-        error = self._types.ErrorData(code=self._types.PARSE_ERROR, message=text)
+        return self._failed(call_id, self._types.ErrorData(code=self._types.PARSE_ERROR, message=text))
+
+    def wrong_version(self, call_id: int | str, supported: list[str]) -> Any:
+        """A server's answer that it speaks other versions of the protocol."""
+        code, data = self._types.UNSUPPORTED_PROTOCOL_VERSION, {"supported": supported, "requested": ""}
+        return self._failed(call_id, self._types.ErrorData(code=code, message="another version", data=data))
+
+    def _failed(self, call_id: int | str, error: Any) -> Any:
         return self._session_message(self._types.JSONRPCError(jsonrpc="2.0", id=call_id, error=error))
 
 

@@ -17,6 +17,11 @@ log = logging.getLogger("swink.assistant")
 Origin = tuple[str, str]
 """A server, and its own name for a tool."""
 
+_MOST_NAMES = 5_000
+"""How many names are kept for tools that a server no longer lists."""
+_MOST_TOLD = 5
+"""How many new names are told one by one."""
+
 
 class ServerTools:
     """Tools by server; `notify` is told once of each that could not have the name it would have alone."""
@@ -31,6 +36,8 @@ class ServerTools:
         self._taken: frozenset[str] = frozenset()
         self._named: dict[Origin, Tool] = {}
         self._notes: dict[Origin, str] = {}
+        self._given: dict[Origin, str] = {}
+        self._told: set[str] = set()
 
     def add(self, server: str, tools: Mapping[Origin, Tool]) -> None:
         """Offer the tools of a server."""
@@ -62,8 +69,9 @@ class ServerTools:
 
         with self._lock:
             listed = {origin: tool for tools in list(self._tools.values()) for origin, tool in tools.items()}
-            names = tool_names(listed, list(self._servers), self._taken)
-            told, self._notes = self._notes, {}
+            names = tool_names(listed, list(self._servers), self._taken, self._given)
+            self._given = dict(list({**self._given, **names}.items())[-_MOST_NAMES:])
+            self._notes = {}
             for origin, tool in listed.items():
                 if tool.name != names[origin]:
                     plain = plain_name(*origin)
@@ -77,10 +85,15 @@ class ServerTools:
             self.owners.update(owners)
             for gone in self.owners.keys() - owners.keys():
                 del self.owners[gone]
-        for origin, note in list(self._notes.items()):
-            if told.get(origin) != note:
-                log.info("%s", note)
-                self._notify(note)
+            news = [note for note in self._notes.values() if note not in self._told]
+            self._told.update(news)
+        for note in news[:_MOST_TOLD]:
+            log.info("%s", note)
+            self._notify(note)
+        if len(news) > _MOST_TOLD:
+            self._notify(
+                f"{len(news) - _MOST_TOLD} more tools of MCP servers have other names; /mcp lists them"
+            )
 
     def _renamed(self, origin: Origin, tool: Tool, name: str) -> Tool:
         """The tool with this name; the same object as long as it is, so that it is converted once."""
