@@ -68,3 +68,8 @@ def alive(pid: int) -> bool:
 
 def leftovers() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("swink-mcp")]
+
+
+def rich(version: str = "2025-11-25", *said: str, name: str = "rich", **options: Any) -> StdioServer:
+    arguments = [str(HERE / "rich_server.py"), version, *said]
+    return StdioServer(name, sys.executable, arguments, **{"requires_approval": False, **options})

@@ -298,10 +298,10 @@ async def test_blocks_no_provider_would_take_become_text():
     assert [block.text if isinstance(block, Text) else block for block in result.content] == [
         "[image: not valid base64, not shown]",
         "[image: image/tiff, 2 bytes, not shown]",
-        "[audio: not shown]",
+        "[audio: audio/wav, 2 bytes, not shown]",
         "[resource file:///x]\ninside",
         Image(Base64Source("aGk=", "image/png")),
-        "[resource file:///z: binary, not shown]",
+        "[resource file:///z: binary, 2 bytes, not shown]",
         "[resource doc: file:///d]",
     ]
 

@@ -3,6 +3,7 @@
 from swink.mcp.client import McpServers
 from swink.mcp.elicitation import ElicitField, ElicitForm, ElicitUrl
 from swink.mcp.serverconfig import HttpServer, McpError, StdioServer, servers_from
+from swink.mcp.serveroffers import ServerPrompt, ServerPromptArgument, ServerResource
 
 __all__ = [
     "ElicitField",
@@ -11,6 +12,9 @@ __all__ = [
     "HttpServer",
     "McpError",
     "McpServers",
+    "ServerPrompt",
+    "ServerPromptArgument",
+    "ServerResource",
     "StdioServer",
     "servers_from",
 ]

@@ -3,22 +3,37 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from types import MappingProxyType
 
-from swink.errors import InvalidInput, InvalidTool, MisuseError
+from swink.errors import InvalidInput, MisuseError
 from swink.mcp.authorisation import OnLogin
 from swink.mcp.connection import ServerConnection
 from swink.mcp.elicitation import OnElicit
 from swink.mcp.naming import plain_name, tool_names
+from swink.mcp.resourcetools import LIST, READ, resource_tools
 from swink.mcp.sdk import load_sdk
 from swink.mcp.serverconfig import McpError, Server
-from swink.mcp.toolresults import as_tool_result
-from swink.system.aio import wait_through_cancel
-from swink.tools import Tool, ToolContext, ToolResult
+from swink.mcp.serverlists import ServerLists
+from swink.mcp.serveroffers import (
+    ServerPrompt,
+    ServerResource,
+    blocks_of,
+    contents_of,
+    fenced_instructions,
+    prompts_of,
+    resources_of,
+)
+from swink.mcp.toolmaking import Origin, ToolMaker
+from swink.messages import Image, Text
+from swink.system.aio import running_loop, wait_through_cancel
+from swink.tools import Tool, ToolError
 
 log = logging.getLogger("swink.mcp")
 
-_DESCRIPTION = 4_000
+_SETTLING = 2.0
+"""Seconds that a turn waits for lists that have just changed."""
 _MOST_NAMES = 5_000
 """How many names are kept for tools that a server no longer lists."""
 
@@ -55,7 +70,12 @@ class McpServers:
             raise MisuseError(f"MCP servers need different names, not {names}")
         self._connections: list[ServerConnection] = []
         self._tools: ServerToolset | None = None
-        self._names: dict[tuple[str, str], str] = {}
+        self._names: dict[Origin, str] = {}
+        self._maker = ToolMaker()
+        self._reading: list[Tool] = []
+        self._unreachable: list[str] = []
+        self._told: set[str] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.origins: dict[str, tuple[str, str]] = {}
         """The server and its own name for each tool, by the tool's name here."""
         self.problems: tuple[str, ...] = ()
@@ -76,8 +96,11 @@ class McpServers:
         sdk = await load_sdk()
         asking, check = (self._on_elicit, self._on_login), self._before_start
         self._connections = [ServerConnection(one, sdk, *asking, before_start=check) for one in enabled]
+        self._loop = asyncio.get_running_loop()
+        for connection in self._connections:
+            connection.on_change = self._collect_opened
         try:
-            await self._collect()
+            await self._open()
         except BaseException:
             await self.aclose()
             raise
@@ -105,46 +128,146 @@ class McpServers:
             raise MisuseError("MCP servers have tools only inside `async with McpServers(...) as servers:`")
         return self._tools
 
-    def _tools_now(self) -> "tuple[Tool, ...] | None":
-        return self._tools
+    async def settle(self) -> None:
+        """Return when lists that have changed were listed anew, or after a moment."""
+        waiting = [lists.settled() for _, lists in self._listed()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLING):
+                await asyncio.gather(*waiting)
 
     async def refresh(self) -> tuple[Tool, ...]:
         """Ask every server for its tools again."""
         for connection in self._connections:
             await connection.refresh()
-        await self._collect()
+        await self._open()
         return self.tools
+
+    @property
+    def instructions(self) -> str:
+        """What the servers say about their use, fenced and cut, for a system prompt; empty if nothing."""
+        return fenced_instructions({one.server.name: lists.instructions for one, lists in self._listed()})
+
+    @property
+    def resources(self) -> tuple[ServerResource, ...]:
+        """What the servers let read."""
+        found = [
+            resources_of(one.server.name, lists.resources, lists.resource_templates)
+            for one, lists in self._listed()
+        ]
+        return tuple(resource for listed in found for resource in listed)
+
+    @property
+    def prompts(self) -> tuple[ServerPrompt, ...]:
+        """The prompts that the servers have ready."""
+        found = [prompts_of(one.server.name, lists.prompts) for one, lists in self._listed()]
+        return tuple(prompt for listed in found for prompt in listed)
+
+    async def read(self, server: str, uri: str) -> list[Text | Image]:
+        """Read a resource; raises `ToolError` if it cannot be read."""
+        return contents_of(await self._connection(server).read(uri))
+
+    async def prompt(
+        self, server: str, name: str, arguments: Mapping[str, str] = MappingProxyType({})
+    ) -> list[Text | Image]:
+        """A prompt of a server, filled in, to be sent; raises `ToolError` if there is none."""
+        return blocks_of(await self._connection(server).prompt(name, dict(arguments)))
+
+    async def complete(
+        self,
+        server: str,
+        prompt: str,
+        argument: str,
+        value: str,
+        given: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[str]:
+        """What an argument of a prompt may become, beside those that are given; empty if nobody knows."""
+        return await self._connection(server).complete(prompt, argument, value, dict(given))
 
     async def aclose(self) -> None:
         """Close every connection and stop every server that was started."""
         connections, self._connections, self._tools = self._connections, [], None
         await wait_through_cancel(asyncio.gather(*(connection.close() for connection in connections)))
 
-    async def _collect(self) -> None:
+    def _connection(self, server: str) -> ServerConnection:
+        for connection in self._connections:
+            if connection.server.name == server:
+                return connection
+        raise ToolError(f"error: there is no MCP server {server!r} here")
+
+    def _listed(self) -> list[tuple[ServerConnection, ServerLists]]:
+        found = [(connection, connection.lists) for connection in self._connections]
+        return [(connection, lists) for connection, lists in found if lists is not None]
+
+    async def _open(self) -> None:
+        """Connect to every server; one that is required and cannot be reached is an error."""
         opening = [connection.connected() for connection in self._connections]
         opened = await asyncio.gather(*opening, return_exceptions=True)
-        enabled = [connection.server.name for connection in self._connections]
-        problems: list[str] = []
-        found: list[tuple[ServerConnection, Any]] = []
+        self._unreachable = []
         for connection, session in zip(self._connections, opened, strict=True):
-            if not isinstance(session, BaseException):
-                offered = [tool for tool in session.tools if connection.server.offers(tool.name)]
-                found += [(connection, tool) for tool in offered]
-            elif isinstance(session, McpError) and not connection.server.required:
-                problems.append(str(session))
-            else:
+            if isinstance(session, McpError) and not connection.server.required:
+                self._unreachable.append(str(session))
+            elif isinstance(session, BaseException):
                 raise session
+        self._collect()
+
+    def _collect(self) -> None:
+        """Make tools of what is listed now."""
+        if not self._connections:
+            return  # a list that came as they were closed
+        problems = list(self._unreachable)
+        found = [
+            (connection, tool)
+            for connection, lists in self._listed()
+            for tool in lists.tools
+            if connection.server.offers(tool.name)
+        ]
         pairs = [(connection.server.name, tool.name) for connection, tool in found]
-        names = tool_names(pairs, enabled, before=self._names)
-        self._tools = ServerToolset(_make_tools(found, names, problems), self._tools_now)
-        for pair, name in names.items():
-            if self._names.get(pair) != name and name != plain_name(*pair):
-                log.info("the tool %r of the MCP server %r is named %s here", pair[1], pair[0], name)
+        enabled = [connection.server.name for connection in self._connections]
+        names = tool_names(pairs, enabled, (LIST, READ), self._names)
+        tools = [*self._maker.make(found, names, problems), *self._resource_tools()]
         self._names = dict(list({**self._names, **names}.items())[-_MOST_NAMES:])
         self.origins = {name: pair for pair, name in names.items()}
+        if self._tools is None or list(self._tools) != tools:
+            self._tools = ServerToolset(tools, self._tools_now)
+        self._tell(problems, names)
+
+    def _collect_opened(self) -> None:
+        if self._tools is not None:  # else they are being opened, which collects them all
+            self._collect()
+
+    def _resource_tools(self) -> list[Tool]:
+        having = [one.server for one, lists in self._listed() if lists.resources or lists.resource_templates]
+        if not having:
+            return []
+        asks = any(server.requires_approval for server in having)
+        if not self._reading or self._reading[-1].requires_approval != asks:
+            self._reading = resource_tools(lambda: self.resources, self.read, asks=asks)
+        return self._reading
+
+    def _tell(self, problems: Sequence[str], names: Mapping[Origin, str]) -> None:
+        """Say once what is new: problems, and names that tools could not have."""
         self.problems = tuple(problems)
         for problem in problems:
-            log.warning("%s", problem)
+            if problem not in self._told:
+                log.warning("%s", problem)
+        for (server, tool), name in names.items():
+            note = f"the tool {tool!r} of the MCP server {server!r} is named {name} here"
+            if name != plain_name(server, tool) and note not in self._told:
+                self._told.add(note)
+                log.info("%s", note)
+        self._told = {*problems, *(note for note in self._told if note.startswith("the tool "))}
+
+    def _tools_now(self) -> "tuple[Tool, ...] | None":
+        """The tools as they are; a turn, which asks in a thread, waits a moment for what has just changed."""
+        loop = self._loop
+        if self._is_settling and running_loop() is None and loop is not None and loop.is_running():
+            with suppress(TimeoutError, CancelledError):
+                asyncio.run_coroutine_threadsafe(self.settle(), loop).result(_SETTLING + 1)
+        return self._tools
+
+    @property
+    def _is_settling(self) -> bool:
+        return any(not lists.is_settled for _, lists in self._listed())
 
 
 class ServerToolset(tuple[Tool, ...]):
@@ -161,40 +284,3 @@ class ServerToolset(tuple[Tool, ...]):
         """The tools as they are now; those it was made with, once the servers are closed."""
         now = self._now()
         return tuple(self) if now is None else tuple(now)
-
-
-def _make_tools(
-    found: Sequence[tuple[ServerConnection, Any]], names: Mapping[tuple[str, str], str], problems: list[str]
-) -> Iterable[Tool]:
-    """Tools of ours; one whose schema cannot be used, or that is listed twice, is left out and reported."""
-    done: set[tuple[str, str]] = set()
-    for connection, tool in found:
-        pair = (connection.server.name, tool.name)
-        if pair in done:
-            problems.append(f"MCP server {pair[0]!r} lists {pair[1]!r} twice; the second is left out")
-            continue
-        done.add(pair)
-        try:
-            yield _make_tool(connection, tool, names[pair])
-        except InvalidTool as error:
-            problems.append(f"MCP server {pair[0]!r}: {pair[1]!r} is left out: {error}")
-
-
-def _make_tool(connection: ServerConnection, tool: Any, name: str) -> Tool:
-    async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            ctx.update({"progress": done, "total": total, "message": message})
-
-        return as_tool_result(await connection.call(tool.name, arguments, progress))
-
-    title = tool.title or tool.name
-    says_read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
-    return Tool.raw(
-        name,
-        (tool.description or title)[:_DESCRIPTION],
-        tool.input_schema,
-        execute,
-        label=f"{connection.server.name}: {title}"[:200],
-        requires_approval=connection.server.asks(tool.name),
-        read_only=says_read_only and connection.server.trusted is True,
-    )

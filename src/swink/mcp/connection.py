@@ -14,7 +14,9 @@ from swink.mcp.elicitation import OnElicit
 from swink.mcp.elicitcallback import ElicitCallback
 from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer, McpError, Server
+from swink.mcp.serverlists import ServerLists
 from swink.mcp.serversession import McpSession
+from swink.mcp.taskcalls import Caller, Progress, TaskCalls
 from swink.mcp.timeouts import PausableTimeouts
 from swink.messages.redact import redact_text
 from swink.stream import observer
@@ -23,9 +25,12 @@ from swink.tools import ToolError
 
 log = logging.getLogger("swink.mcp")
 
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+Send = Callable[[Any, Callable[[], None]], Awaitable[Any]]
+"""Sends a request with a client of the SDK; what it is given besides lets the time limit begin anew."""
 
 _MAX_TEXT = 2_000
+_COMPLETION = 2.0
+"""Seconds in which a server says what an argument may become."""
 _FORGOTTEN = "Session terminated"
 """What the SDK says when a server answers 404 to a session."""
 
@@ -52,7 +57,12 @@ class ServerConnection:
         if isinstance(server, HttpServer):
             self.login = Authorisation(server, sdk, self.limits, on_login, fresh=fresh_login)
         self._loop = asyncio.get_running_loop()
+        self.tasks = TaskCalls(sdk)
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when what the server lists is listed anew."""
+        self._lists: ServerLists | None = None
         self._session: McpSession | None = None
+        self._known: McpSession | None = None
         self._sessions: list[McpSession] = []
         self._closed = False
 
@@ -67,8 +77,11 @@ class ServerConnection:
             self._session = McpSession(self)
             self._sessions = [session for session in self._sessions if not session.task.done()]
             self._sessions.append(self._session)
-        session = self._session
+        session, is_new = self._session, self._session is not self._known
         await asyncio.shield(session.opened)
+        if is_new and self._known is not session:
+            self._known = session
+            self.on_change()
         return session
 
     @property
@@ -79,12 +92,19 @@ class ServerConnection:
         error = self._session.opened.exception() if self._session.opened.done() else None
         return "it has ended; the next call starts it again" if error is None else str(error)
 
+    @property
+    def lists(self) -> ServerLists | None:
+        """What the server offers, as it was last listed, also by a connection that is lost."""
+        if self._session is not None and self._session.opened.done() and not self._session.opened.exception():
+            self._lists = self._session.lists
+        return self._lists
+
     async def refresh(self) -> None:
         """Ask the server for its tools again."""
         session = await self.connected()
         try:
             async with self.limits.of(self.server.connect_timeout):
-                await session.refresh()
+                await session.lists.refresh()
         except self.sdk.failures as error:
             text = self._describe(first_error(error))
             raise McpError(f"MCP server {self.server.name!r} does not list its tools: {text}") from error
@@ -96,8 +116,7 @@ class ServerConnection:
             return False
         try:
             async with asyncio.timeout(seconds):  # which a person who is being asked does not stop
-                with self.sdk.without_baggage():
-                    await session.client.list_tools()
+                await session.lists.ask_something()
         except TimeoutError:
             return False
         except self.sdk.failures as error:
@@ -108,15 +127,50 @@ class ServerConnection:
             return False
         return True
 
-    async def call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
+    async def call(self, tool: Any, arguments: dict[str, Any], progress: Progress) -> Any:
         """Call a tool; any failure is a `ToolError` that says whether the call may have had an effect."""
-        try:
-            return await self._call(tool, arguments, progress)
-        except _SessionForgotten:
-            # The server refused the session, so nothing was run: the call may be made again in a new one.
-            return await self._call(tool, arguments, progress)
 
-    async def _call(self, tool: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        async def send(client: Any, renew: Callable[[], None]) -> Any:
+            if observer.current is not None:
+                url = self.server.url if isinstance(self.server, HttpServer) else None
+                observer.current.remote(self.server.name, tool.name, url)
+            return await self.tasks.call(client, tool, arguments, Caller(progress, renew))
+
+        return await self._ask(tool.name, send)
+
+    async def read(self, uri: str) -> Any:
+        """Read a resource; any failure is a `ToolError`."""
+        return await self._ask(uri, lambda client, renew: client.read_resource(uri))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> Any:
+        """A prompt of the server; any failure is a `ToolError`."""
+        return await self._ask(name, lambda client, renew: client.get_prompt(name, arguments))
+
+    async def complete(self, prompt: str, argument: str, value: str, given: dict[str, str]) -> list[str]:
+        """What an argument of a prompt may become; nothing if the server does not say."""
+        session = self._session
+        if session is None or session.lost or session.client is None:
+            return []
+        if session.client.server_capabilities.completions is None:
+            return []
+        ref = self.sdk.prompt_reference(prompt)
+        try:
+            async with asyncio.timeout(_COMPLETION):
+                with self.sdk.without_baggage():
+                    asked = {"name": argument, "value": value}
+                    found = await session.client.complete(ref, asked, given or None)
+        except (TimeoutError, *self.sdk.failures):
+            return []
+        return [text for text in found.completion.values if text.isprintable()]
+
+    async def _ask(self, what: str, send: Send) -> Any:
+        try:
+            return await self._ask_once(what, send)
+        except _SessionForgotten:
+            # The server refused the session, so nothing was run: it may be asked again in a new one.
+            return await self._ask_once(what, send)
+
+    async def _ask_once(self, what: str, send: Send) -> Any:
         if self.asker is not None:
             self.asker.asked = 0
         if self.login is not None:
@@ -125,23 +179,22 @@ class ServerConnection:
             session = await self.connected()
         except McpError as error:
             raise ToolError(f"error: {error}") from error
-        if observer.current is not None:
-            url = self.server.url if isinstance(self.server, HttpServer) else None
-            observer.current.remote(self.server.name, tool, url)
+        if (client := session.client) is None:
+            raise ToolError(f"error: {self.server.name!r} has just ended; {what!r} was not asked for")
         try:
-            async with self.limits.of(self.server.timeout):
+            async with self.limits.of(self.server.timeout) as renew:
                 try:
                     with self.sdk.without_baggage():
-                        return await session.client.call_tool(tool, arguments, progress_callback=progress)
+                        return await send(client, renew)
                 except self.sdk.McpFailure as error:
                     if not (wanted := self.sdk.to_open(error)):
                         raise
-                    raise ToolError(await self._open_first(tool, wanted)) from error
+                    raise ToolError(await self._open_first(what, wanted)) from error
         except TimeoutError as error:
             late = f"timed out after {self.server.timeout:g} s"
-            raise ToolError(f"error: {tool!r} on {self.server.name!r} {late}") from error
+            raise ToolError(f"error: {what!r} on {self.server.name!r} {late}") from error
         except self.sdk.failures as error:
-            raise self._failure(tool, session, first_error(error)) from error
+            raise self._failure(what, session, first_error(error)) from error
 
     async def _open_first(self, tool: str, wanted: list[Any]) -> str:
         """Ask the person to open what the server wants opened first; what to tell the model."""

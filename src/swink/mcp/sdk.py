@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from swink.mcp.oauth import OAuth
 from swink.mcp.serverconfig import McpError
+from swink.mcp.taskrequests import TaskRequests
 from swink.system.extras import install_command
 from swink.system.threads import in_thread
 
@@ -24,6 +25,7 @@ class Sdk:
         anyio = import_module("anyio")
         self.httpx: Any = import_module("httpx2")
         self.oauth = OAuth()
+        self.tasks = TaskRequests()
         self._certificates: Any = self.httpx.create_ssl_context()  # once, in a thread: it is slow
         self.Client: Any = mcp.Client
         self.McpFailure: type[Exception] = mcp.MCPError
@@ -37,6 +39,7 @@ class Sdk:
         self._baggage: Any = import_module("opentelemetry.baggage")
         self.inherited: tuple[str, ...] = tuple(import_module("mcp.client.stdio").DEFAULT_INHERITED_ENV_VARS)
         logging.getLogger("mcp.client.stdio").addFilter(_is_no_chatter)
+        self.modern_versions: tuple[str, ...] = import_module("mcp_types.version").MODERN_PROTOCOL_VERSIONS
         self.CLOSED: int = types.CONNECTION_CLOSED
         self.TIMED_OUT: int = types.REQUEST_TIMEOUT
         # What the SDK, its transports and the operating system raise; pydantic's errors are ValueErrors.
@@ -76,6 +79,10 @@ class Sdk:
     def elicited(self, action: str, content: dict[str, Any] | None = None) -> Any:
         """The person's answer to what a server asked."""
         return self._types.ElicitResult(action=action, content=content)
+
+    def prompt_reference(self, name: str) -> Any:
+        """A prompt, as a server is asked about it."""
+        return self._types.PromptReference(name=name)
 
     def invalid(self, text: str) -> Any:
         """Our answer to a request that makes no sense."""

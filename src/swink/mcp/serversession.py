@@ -5,17 +5,19 @@ The SDK's task groups must be entered and left in one task.
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from swink.mcp.authorisation import AuthorisedClient
 from swink.mcp.probing import ProtocolProbe
 from swink.mcp.sdk import first_error
 from swink.mcp.serverconfig import HttpServer, McpError, StdioServer
+from swink.mcp.serverlists import ServerLists
 from swink.mcp.serveroutput import Stderr
 from swink.mcp.servertransport import parameters_of, watched
 from swink.messages.redact import redact_text
-from swink.system.aio import mark_exception_seen
+from swink.system.aio import mark_exception_seen, wait_through_cancel
 from swink.system.threads import in_thread
 
 if TYPE_CHECKING:
@@ -23,11 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("swink.mcp")
 
-_MAX_PAGES = 100
 _MOST_BYTES = 64 << 20
 """Of one message over HTTP; images are large."""
-_MOMENT = 0.4
-"""Seconds for a list that a server never said it has."""
 
 
 class McpSession:
@@ -35,7 +34,7 @@ class McpSession:
 
     def __init__(self, connection: "ServerConnection") -> None:
         self.client: Any = None
-        self.tools: list[Any] = []
+        self.lists = ServerLists(connection.sdk, connection.server.secrets, connection.on_change)
         self._of = connection
         self._ended = asyncio.Event()
         self._closing = False
@@ -56,30 +55,6 @@ class McpSession:
         self._ended.set()
         if not self.opened.done():
             self.task.cancel()
-
-    async def refresh(self) -> None:
-        """Ask for the list of tools; a server that did not announce any need not know the question."""
-        if self.client.server_capabilities.tools is not None:
-            await self._list_tools()
-            return
-        try:
-            async with asyncio.timeout(_MOMENT):
-                await self._list_tools()
-        except (TimeoutError, self._of.sdk.McpFailure):
-            if self.lost:
-                raise
-
-    async def _list_tools(self) -> None:
-        tools: list[Any] = []
-        cursor: str | None = None
-        for _ in range(_MAX_PAGES):
-            with self._of.sdk.without_baggage():
-                page = await self.client.list_tools(cursor=cursor)
-            tools.extend(page.tools)
-            cursor = page.next_cursor
-            if not cursor:
-                break
-        self.tools = tools
 
     async def _run(self) -> None:
         error: BaseException | None = McpError("it was closed before it was open")
@@ -110,14 +85,16 @@ class McpSession:
                 probe = ProtocolProbe(self._of.sdk) if is_stdio and mode == "auto" else None
                 transport = watched(await self._transport(stack), self._ended, self._of.sdk, probe)
                 us = self._of.sdk.Implementation(name="swink", version="1")
-                asking = {"client_info": us, "elicitation_callback": self._of.asker}
-                client = self._of.sdk.Client(transport, mode=mode, cache=None, **asking)
+                calling = {"elicitation_callback": self._of.asker, "message_handler": self.lists.notice}
+                more: Any = {"client_info": us, "extensions": [self._of.tasks.extension], **calling}
+                client = self._of.sdk.Client(transport, mode=mode, cache=None, **more)
                 self.client = await stack.enter_async_context(client)
-                await self.refresh()
+                await self.lists.open(self.client)
             if self._stderr is not None:
                 self._stderr.close()
             self.opened.set_result(None)
-            await self._ended.wait()
+            async with _beside(self.lists.follow(), self.lists.listen()):
+                await self._ended.wait()
 
     async def _transport(self, stack: AsyncExitStack) -> Any:
         server, sdk = self._of.server, self._of.sdk
@@ -149,3 +126,15 @@ class McpSession:
         if self._stderr is not None and (said := self._stderr.last_lines):
             text += f"; it said:\n{said}"
         self.opened.set_exception(McpError(f"MCP server {name!r} {text}"))
+
+
+@asynccontextmanager
+async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """A block beside which something else is done, which ends with it."""
+    tasks = [asyncio.create_task(each, name="swink-mcp-lists") for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await wait_through_cancel(asyncio.ensure_future(asyncio.wait(tasks)))

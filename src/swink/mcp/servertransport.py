@@ -11,6 +11,7 @@ from swink.mcp.probing import ProtocolProbe
 from swink.mcp.sdk import Sdk
 from swink.mcp.serverconfig import StdioServer, own_directory
 from swink.mcp.serveroutput import broken_reply
+from swink.mcp.taskrequests import make_room
 from swink.system.programs import environment, find_program, passed_over
 from swink.system.writable import is_writable_by_model
 
@@ -79,6 +80,7 @@ class _WatchedStream:
             raise
         broken = broken_reply(item) if isinstance(item, Exception) else None
         if broken is None:
+            make_room(item)
             return item
         if broken.call_id is None:  # any of the calls under way may wait for it: a new connection is needed
             log.warning("an MCP server is left: %s", broken.reason)

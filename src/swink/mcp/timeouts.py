@@ -1,7 +1,7 @@
 """What is under way on one connection: its time limits, which stand still while a person is asked."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, TypeVar
@@ -28,14 +28,23 @@ class PausableTimeouts:
         return bool(self._left)
 
     @asynccontextmanager
-    async def of(self, seconds: float | None) -> AsyncGenerator[None]:
-        """At most so many seconds, without those in which a person is asked; then `TimeoutError`."""
+    async def of(self, seconds: float | None) -> AsyncGenerator[Callable[[], None]]:
+        """At most so many seconds, without those in which a person is asked; then `TimeoutError`.
+
+        The block is given a function that lets the time begin anew.
+        """
         async with asyncio.timeout(None) as limit:
             self._left[limit] = inf if seconds is None else seconds
             if not self._asking:
                 self._start(limit)
+
+            def renew() -> None:
+                self._left[limit] = inf if seconds is None else seconds
+                if not self._asking:
+                    self._start(limit)
+
             try:
-                yield
+                yield renew
             finally:
                 del self._left[limit]
                 if not self._left:

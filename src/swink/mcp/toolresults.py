@@ -13,34 +13,49 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 def as_tool_result(result: Any) -> ToolResult:
     """A `CallToolResult` as ours; structured content goes to details, and is the text if there is none."""
-    blocks = tuple(_block(block) for block in result.content)
+    blocks = tuple(as_block(block) for block in result.content)
     structured = result.structured_content
-    if not blocks and structured is not None:
-        blocks = (Text(msgspec.json.encode(structured).decode()),)
+    if structured is not None and not any(_says_something(block) for block in blocks):
+        blocks = (*blocks, Text(clean(msgspec.json.encode(structured).decode())))
     details = None if structured is None else {"structured": structured}
     return ToolResult(blocks, details, bool(result.is_error))
 
 
-def _block(block: Any) -> Text | Image:
+def _says_something(block: Text | Image) -> bool:
+    return isinstance(block, Image) or bool(block.text)
+
+
+def as_block(block: Any) -> Text | Image:
+    """A content block of the protocol as one that providers take."""
     match block.type:
         case "text":
             return Text(clean(block.text))
         case "image":
             return _image(block.data, block.mime_type)
         case "resource":
-            return _resource(block.resource)
+            return resource_block(block.resource)
         case "resource_link":
-            return Text(clean(f"[resource {block.name}: {block.uri}]"))
+            about = ", ".join(filter(None, [block.mime_type, block.description]))
+            return Text(clean(f"[resource {block.name}: {block.uri}{f' ({about})' if about else ''}]"))
+        case "audio":
+            return Text(clean(f"[audio: {block.mime_type}, {_size(block.data)} bytes, not shown]"))
         case kind:
             return Text(f"[{kind}: not shown]")
 
 
-def _resource(resource: Any) -> Text | Image:
+def resource_block(resource: Any) -> Text | Image:
+    """The content of a resource, after a line that names it."""
     if (text := getattr(resource, "text", None)) is not None:
         return Text(clean(f"[resource {resource.uri}]\n{text}"))
     if resource.mime_type in _IMAGES:
         return _image(resource.blob, resource.mime_type)
-    return Text(clean(f"[resource {resource.uri}: {resource.mime_type or 'binary'}, not shown]"))
+    what = resource.mime_type or "binary"
+    return Text(clean(f"[resource {resource.uri}: {what}, {_size(resource.blob)} bytes, not shown]"))
+
+
+def _size(data: str) -> int:
+    """About how many bytes a text in base64 stands for."""
+    return len(data.rstrip("=")) * 3 // 4
 
 
 def _image(data: str, media_type: str) -> Text | Image:
