@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from treescene import git, make_repository
 
 from swink.app.assistant.trust import Trust, TrustError, find_project, forget, look_up
 from swink.app.assistant.trust import answer as remember
@@ -95,3 +96,70 @@ def test_a_line_in_the_file_that_trusts_the_whole_disk_has_no_effect(home: Path,
     (tmp_path / "config" / "swink").mkdir(parents=True)
     (tmp_path / "config" / "swink" / "trust.json").write_text('{"/": {"trusted": true, "below": true}}')
     assert look_up(make(home / "project")).standing == "unasked"
+
+
+# Worktrees
+
+
+@pytest.fixture
+def repository(home: Path) -> Path:
+    """A repository with a server, that was committed."""
+    repository = make_repository(home / "repository")
+    (repository / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "true"}}}')
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "server")
+    return repository
+
+
+def add_tree(repository: Path, name: str = "tree") -> Path:
+    git(repository, "worktree", "add", "-q", "-b", name, str(repository.parent / name))
+    return repository.parent / name
+
+
+def test_a_worktree_is_trusted_as_its_repository_is(repository: Path):
+    tree = add_tree(repository)
+    assert look_up(tree).standing == "unasked"
+    answer(repository, "y")
+    assert look_up(tree).is_trusted
+    assert look_up(tree).project == tree
+    answer(repository, "n")
+    assert look_up(tree).standing == "refused"
+
+
+@pytest.mark.parametrize("how", ["changed", "new", "removed"])
+def test_a_worktree_that_brings_something_else_along_is_asked_about(repository: Path, how: str):
+    tree = add_tree(repository)
+    answer(repository, "y")
+    match how:
+        case "changed":
+            (tree / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "false"}}}')
+        case "new":
+            make(tree / ".swink" / "commands")
+            (tree / ".swink" / "commands" / "x.md").write_text("x")
+        case _:
+            (tree / ".mcp.json").unlink()
+    assert look_up(tree).standing == "changed"
+    assert any(line.startswith(how) for line in look_up(tree).changes)
+    assert look_up(repository).is_trusted
+    assert answer(tree, "y").is_trusted
+    assert look_up(tree).is_trusted
+    assert look_up(repository).is_trusted
+
+
+def test_an_answer_about_a_worktree_is_its_own(repository: Path):
+    tree, other = add_tree(repository), add_tree(repository, "other")
+    answer(repository, "y")
+    answer(tree, "n")
+    assert look_up(tree).standing == "refused"
+    assert look_up(other).is_trusted
+
+
+def test_a_folder_that_only_claims_to_be_a_worktree_is_not_trusted(repository: Path, home: Path):
+    tree = add_tree(repository)
+    answer(repository, "y")
+    claim = make(home / "claim")
+    (claim / ".git").write_bytes((tree / ".git").read_bytes())
+    (claim / ".mcp.json").write_bytes((tree / ".mcp.json").read_bytes())
+    assert look_up(claim).standing == "unasked"
+    (claim / ".git").write_text(f"gitdir: {repository / '.git'}\n")
+    assert look_up(claim).standing == "unasked"

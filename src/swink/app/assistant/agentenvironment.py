@@ -51,11 +51,13 @@ from swink.system.writable import mark_writable
 from swink.tools import GONE, Tool
 from swink.tools.coding.backends import USUAL, find_machine_trouble
 from swink.tools.coding.background import Background, Job
+from swink.tools.coding.linkedgit import LinkedGit
 from swink.tools.coding.runtime import TrustedPrograms
 from swink.tools.coding.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from swink.app.assistant.skillplaces import FoundSkills
+    from swink.app.assistant.worktrees import Worktree
 
 
 class _Made(NamedTuple):
@@ -80,6 +82,8 @@ class AgentEnvironment:
         self.access = ShellAccess(self.directory, self.settings.sandbox, lambda: self.is_own, self._tell_once)
         self.shell = self.access.settings
         """What commands of the agent may do; change it by `choose`."""
+        self.worktree: Worktree | None = None
+        """The worktree of ours that the directory is; `work_in_tree` sets it."""
         self._has_begun = has_work(self.directory)
         self._in_home = False
         self._trouble = ""
@@ -131,6 +135,12 @@ class AgentEnvironment:
             raise MisuseError(f"{self.directory} is not your home directory: nothing changes here")
         self._in_home = is_wanted
         self._edition += 1
+
+    def work_in_tree(self, worktree: "Worktree") -> None:
+        """Let commands commit to the branch of a worktree that the directory is; before tools are made."""
+        self.worktree, linked = worktree, worktree.linked
+        if linked is not None:
+            self.access.linked = LinkedGit(linked.common, linked.own, worktree.branch)
 
     @property
     def _why_no_tools(self) -> str | None:

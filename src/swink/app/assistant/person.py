@@ -119,19 +119,19 @@ def answer_options(question: Question) -> list[AnswerOption]:
         AnswerOption("n", "no", "No"),
         AnswerOption("r", "no, because", "No, and tell the model why"),
     ]
+    preview, judging = question.preview, list[AnswerOption]()
+    if preview is not None and preview.can_review:
+        count = len(preview.diff.hunks) if preview.diff else 0
+        judging.append(AnswerOption("d", "review", f"Review the change part by part ({count})"))
+    elif preview is not None and preview.diff is not None:
+        judging.append(AnswerOption("d", "diff", "The diff, or the arguments themselves"))
     if question.is_once:
-        return [*found, *refusing]
+        return [*found, *judging, *refusing]
     found.append(AnswerOption("a", "always", f"Always in this session: {question.always}"))
     if question.suggested:
         rules = " and ".join(map(str, question.suggested))
         found.append(AnswerOption("p", "rule", f"Yes, and save a rule: {rules}"))
-    preview = question.preview
-    if preview is not None and preview.can_review:
-        count = len(preview.diff.hunks) if preview.diff else 0
-        found.append(AnswerOption("d", "review", f"Review the change part by part ({count})"))
-    elif preview is not None and preview.diff is not None:
-        found.append(AnswerOption("d", "diff", "The diff, or the arguments themselves"))
-    return [*found, AnswerOption("e", "edit", "Edit it before it runs"), *refusing]
+    return [*found, *judging, AnswerOption("e", "edit", "Edit it before it runs"), *refusing]
 
 
 def domain_options(question: DomainQuestion) -> list[AnswerOption]:

@@ -90,6 +90,20 @@ def file_state(workspace: Workspace, path: str, target: Target | None = None) ->
     return None
 
 
+def preview_bytes(path: str, old: bytes | None, new: bytes | None) -> Preview:
+    """What becomes of a file whose content before and after is known; None where there is none."""
+    if new is None:
+        return Preview(f"deletes {path}", None) if old is None else _deleted(path, old)
+    if (encoding := detect(new)) is None:
+        what = "creates" if old is None else "replaces"
+        return Preview(f"{what} {path}, which is {describe_binary(new)}", None)
+    if old is None:
+        return _written(path, None, encoding.decode(new))
+    if detect(old) != encoding:
+        return Preview(f"replaces {path}, in another encoding or no text before", None)
+    return _changed(path, old, encoding.decode(old), encoding.decode(new), True)
+
+
 def _read(workspace: Workspace, path: str, target: Target | None) -> bytes | None:
     try:
         with workspace.at(path, judged=() if target is None else (target,)) as spot:

@@ -24,6 +24,7 @@ from swink.tools.schema import Shape
 
 Verdict = bool | str
 """Approved, rejected, or the lines that the hunk shall have instead."""
+ALL_REJECTED = "every part of the change was rejected; nothing was written"
 _QUOTED = 2_000
 """Characters of rejected hunks, or of an edited call, that the model is told."""
 
@@ -79,7 +80,7 @@ class Review:
         text = self.text()
         if text == self.old:
             why = "".join(f"; {reason}" for reason in dict.fromkeys(self.reasons.values()))
-            return Refuse(f"every part of the change was rejected; nothing was written{why}")
+            return Refuse(f"{ALL_REJECTED}{why}")
         return Once(rewrite(name, arguments, self.old, text, self.state), self._note())
 
     def _note(self) -> str:

@@ -17,6 +17,7 @@ from swink.app.assistant.shellsettings import ShellSettings
 from swink.errors import InvalidInput
 from swink.memory.jsonl import sessions_dir
 from swink.system.places import config_dir
+from swink.tools.coding.linkedgit import LinkedGit
 from swink.tools.coding.sandbox import Level, Sandbox, SandboxUnavailable
 from swink.tools.coding.workspace import select_roots
 
@@ -44,6 +45,8 @@ class ShellAccess:
     ) -> None:
         self.settings = ShellSettings(chosen)
         self.outside: OutsideApproval | None = None
+        self.linked: LinkedGit | None = None
+        """The repository, where the directory is a worktree of ours: commands commit to it."""
         self._directory = directory
         self._is_own, self._tell = is_own, tell
         self._network: NetworkRules | None = None
@@ -73,7 +76,7 @@ class ShellAccess:
         if self._permissions is not None and self._permissions.workspace is not None:
             self._permissions.workspace.add_roots(terms.roots, shown)
         given = {"approve_domain": terms.network, "writable": terms.roots, "shown": shown}
-        return {"hidden": self.hidden(), "or_none": self._is_own(), **given}
+        return {"hidden": self.hidden(), "or_none": self._is_own(), "linked": self.linked, **given}
 
     def hidden(self) -> list[Path]:
         """Places that no tool may read: what was said elsewhere, keys and settings."""

@@ -5,6 +5,7 @@
 
 What is trusted is a project: the git repository that a directory is in, else the directory itself, by its
 real path. A home directory, or one above it, is never trusted: everything that was ever downloaded would be.
+A git worktree is trusted as its repository is, with what that was allowed to bring along.
 
 What a project brings along (`BROUGHT_ALONG`) is trusted as it was when the person was asked: a digest of each
 file is kept, any change is asked about, and what is used are the bytes that were judged. Where projects below
@@ -23,6 +24,7 @@ from msgspec.structs import replace
 from swink.app.assistant.brought import BROUGHT_ALONG as BROUGHT_ALONG
 from swink.app.assistant.brought import Brought, describe_changes, left_elsewhere, read_brought
 from swink.app.assistant.instructionfiles import own_instructions
+from swink.app.assistant.linkedtree import find_linked
 from swink.errors import AgentError
 from swink.system.filelock import alone
 from swink.system.files import write_whole
@@ -117,7 +119,7 @@ def look_up(directory: str | Path) -> Trust:
     project = find_project(directory)
     if is_too_wide(project):
         return Trust(project, "never")
-    entry = _entry_for(project, _load())
+    entry = _entry_of(project, _load())
     if entry is not None and not entry.trusted:
         return Trust(project, "refused")
     brought = read_brought(project, Path(os.path.realpath(directory)))
@@ -211,6 +213,15 @@ def _load() -> dict[str, _Entry]:
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         what = f"{path} cannot be read ({error}), so no folder is trusted"
         raise TrustError(f"{what}; correct it or delete it") from error
+
+
+def _entry_of(project: Path, entries: dict[str, _Entry]) -> _Entry | None:
+    """What was decided about a project; a git worktree is as its main tree is, unless it was asked about."""
+    if str(project) not in entries and (linked := find_linked(project)) is not None:
+        main = linked.main
+        if main is not None and not is_too_wide(main) and _is_repository(main):
+            return _entry_for(main, entries) or _entry_for(project, entries)
+    return _entry_for(project, entries)
 
 
 def _entry_for(project: Path, entries: dict[str, _Entry]) -> _Entry | None:

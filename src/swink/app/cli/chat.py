@@ -25,7 +25,7 @@ from swink.app.assistant.shell import parse_shell, run_shell
 from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 from swink.app.assistant.titles import ask_title
 from swink.app.cli.agentsetup import approval_word, make_agent, make_chat_agent
-from swink.app.cli.directory import ask_trust, change_directory, open_environment
+from swink.app.cli.directory import ask_trust, change_directory, change_worktree, open_environment
 from swink.app.cli.output import check_output
 from swink.app.cli.printing import TextPrinter
 from swink.app.cli.resuming import saved_chat
@@ -61,6 +61,16 @@ def chat_command(arguments: argparse.Namespace) -> int:
     change_directory(arguments)
     if not sys.stdin.isatty():
         return _answer_sample(arguments)
+    opened = change_worktree(arguments)
+    code = _talk(arguments, prompt)
+    if opened is not None:
+        from swink.app.cli.worktree_commands import end_session
+
+        end_session(opened)
+    return code
+
+
+def _talk(arguments: argparse.Namespace, prompt: str) -> int:
     if (why := why_plain(arguments)) is None:
         return show_screen(arguments)
     if why:
@@ -331,6 +341,8 @@ def _answer_sample(arguments: argparse.Namespace) -> int:
         saved = saved_chat(arguments)
         id = "new" if saved is None or saved.saved_id() is None else saved.short_id()
         raise MisuseError(f'no terminal to chat in; swink run --session {id} "…" goes on with the session')
+    if arguments.worktree is not None:
+        raise MisuseError('no terminal to chat in; swink run -w NAME "…" works without one')
     check_output()
     arguments.model = arguments.model or LOCAL
     instead = f'{arguments.model} answers "{_SAMPLE}" instead (swink run "…" asks something else)'

@@ -17,6 +17,7 @@ _AGE = re.compile(r"(\d{1,6})(min|[hdwy])")
 _SECONDS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 _NEWEST = "go on with the newest session of this directory"
 _PLAN = "begin in plan mode: only tools that change nothing"
+_WORKTREE = "work in a git worktree beside the repository, on the branch swink/NAME"
 _THINKING = ("off", "minimal", "low", "medium", "high", "extra_high")
 
 
@@ -79,6 +80,7 @@ def _add_run(commands: Any) -> None:
     run = command(commands, "run", "answer one prompt and exit", "run_command:run")
     run.take("prompt", "what to ask; text on standard input is added to it", "PROMPT", nargs="*")
     _add_conversation(run)
+    run.take("-w --worktree", _WORKTREE + "; what was changed stays on its branch", "NAME")
     run.flag("--coding", "with the tools that swink has for this directory: files, search, a sandboxed shell")
     run.take("--deadline", "end the run after so long", "SECONDS", type=seconds)
     run.flag("--json", "one event per line as JSON, the last one of type result")
@@ -110,6 +112,7 @@ def _add_chat_options(chat: CommandParser) -> None:
     printing = "print the answer to PROMPT and exit; takes the options of swink run too"
     chat.add_argument(*_PRINT, action="store_true", help=printing)
     _add_conversation(chat)
+    chat.take("-w --worktree", _WORKTREE + "; at the end take, keep or drop the change", "NAME")
     which = chat.add_mutually_exclusive_group()
     which.add_argument("--continue", dest="continue_newest", action="store_true", help=_NEWEST)
     resume = "go on with a session, by any unique part of its id; without an ID choose from a list"
@@ -306,6 +309,19 @@ def _add_trust(commands: Any) -> None:
     how.add_argument("--list", action="store_true", help="what was decided about which folders")
 
 
+def _add_worktree(commands: Any) -> None:
+    summary = "what swink -w NAME left: list it, take the change, keep or drop it"
+    add = group(commands, "worktree", summary, "worktree_commands:list")
+    add("list", "the worktrees of this repository, and what is changed in them")
+    take = add("take", "look at a change part by part, and bring what you choose into this tree")
+    keep = add("keep", "commit what is not committed to its branch, and leave it")
+    drop = add("drop", "delete a worktree and its branch")
+    for parser in (take, keep, drop):
+        parser.take("name", "as swink worktree list shows it", "NAME")
+    take.flag("--yes", "take all of it, without a look")
+    drop.flag("--yes", "do not ask")
+
+
 def _add_adopt(commands: Any) -> None:
     summary = "take over what you have in another program: instructions, commands, servers, rules"
     adopt = command(commands, "adopt", summary, "adopt_command:adopt")
@@ -335,5 +351,5 @@ def _add_servers(commands: Any) -> None:
 
 _PARTS = (
     *(_add_run, _add_review, _add_chat, _add_sessions, _add_models, _add_providers, _add_keys, _add_mcp),
-    *(_add_skills, _add_hooks, _add_trust, _add_adopt, add_eval, _add_servers),
+    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_servers),
 )

@@ -15,6 +15,7 @@ from swink.system.startup import put_last
 
 if TYPE_CHECKING:
     from swink.app.assistant.agentenvironment import AgentEnvironment
+    from swink.app.assistant.worktrees import OpenedWorktree
 
 _SANDBOX_OPTIONS = (("level", "sandbox"), ("network", "network"))
 """What may be chosen of the sandbox, and the option for it; not every command has them."""
@@ -30,6 +31,16 @@ def change_directory(arguments: argparse.Namespace) -> None:
         put_last(os.getcwd())
 
 
+def change_worktree(arguments: argparse.Namespace) -> "OpenedWorktree | None":
+    """Change to the worktree that `-w` names, which is made if there is none; None without the option."""
+    arguments.opened = None
+    if arguments.worktree is not None:
+        from swink.app.cli.worktree_commands import enter_worktree  # most work in the tree itself
+
+        arguments.opened = enter_worktree(arguments.worktree)
+    return arguments.opened
+
+
 def open_environment(
     arguments: argparse.Namespace, settings: UserSettings | None = None, trust: Trust | None = None
 ) -> "AgentEnvironment":
@@ -37,6 +48,10 @@ def open_environment(
     from swink.app.assistant.agentenvironment import AgentEnvironment
 
     environment = AgentEnvironment(_here(), trust or known_trust(), settings)
+    if (opened := getattr(arguments, "opened", None)) is not None:
+        environment.work_in_tree(opened.worktree)
+        for notice in opened.notices:
+            environment.notify(notice)
     further = [("writable", os.path.abspath(place)) for place in getattr(arguments, "add_dir", ())]
     chosen = [(name, getattr(arguments, option, None)) for name, option in _SANDBOX_OPTIONS]
     for name, value in (*chosen, *further):

@@ -17,7 +17,7 @@ from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.planning import plan_prompt, plan_tools
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
-from swink.app.cli.directory import change_directory, open_environment, trust_without_person
+from swink.app.cli.directory import change_directory, change_worktree, open_environment, trust_without_person
 from swink.app.cli.explain import explain
 from swink.app.cli.jsonlines import JsonPrinter
 from swink.app.cli.output import OutputFailed, check_output, claim_stdout
@@ -46,6 +46,20 @@ def run_command(arguments: argparse.Namespace) -> int:
         arguments.output_schema = os.path.abspath(arguments.output_schema)
     change_directory(arguments)
     check_output()
+    opened = change_worktree(arguments)
+    if opened is None:
+        return _print_answer(arguments)
+    from swink.app.cli.worktree_commands import end_run
+
+    arguments.coding = True
+    try:
+        return _print_answer(arguments)
+    finally:
+        if not isinstance(sys.exception(), KeyboardInterrupt):  # the next start takes it up as it is
+            end_run(opened)
+
+
+def _print_answer(arguments: argparse.Namespace) -> int:
     if arguments.output == "text" and not arguments.json:
         return _answer(arguments, TextPrinter() if arguments.output_schema is None else OutputPrinter())
     printer = JsonPrinter(claim_stdout())

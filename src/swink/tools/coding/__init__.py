@@ -9,6 +9,7 @@ from swink.tools.coding.background import Background, Job
 from swink.tools.coding.bash import bash_tools
 from swink.tools.coding.domainquestions import DomainGate
 from swink.tools.coding.egress import ApproveDomain
+from swink.tools.coding.linkedgit import LinkedGit
 from swink.tools.coding.listing import list_tools
 from swink.tools.coding.outside import AskOutside
 from swink.tools.coding.process import Limits
@@ -63,6 +64,7 @@ def coding_tools(
     outside: AskOutside | None = None,
     writable: Sequence[str | Path] = (),
     shown: Sequence[str | Path] = (),
+    linked: LinkedGit | None = None,
     is_trusted: Callable[[], bool] | None = None,
 ) -> list[Tool]:
     """The tools for working in a directory.
@@ -80,11 +82,12 @@ def coding_tools(
     commands run without one, and every one of them requires approval. `outside` is asked whether a command
     that the sandbox made fail runs once more outside; while `is_trusted` says so, `git init`, `git remote
     add` and their like write the repository's configuration. `writable` are further directories that
-    commands may write, and tools by absolute paths; `shown` are those that both may only read.
+    commands may write, and tools by absolute paths; `shown` are those that both may only read. `linked` is
+    the repository of a root that is a git worktree, so that commands commit there.
     """
     workspace = Workspace(root, hidden, readable=readable, writable=writable, shown=shown)
     confined: Any = {"readable": readable, "hidden": hidden, "writable": writable, "or_none": or_none}
-    confined["shown"] = shown
+    confined |= {"shown": shown, "linked": linked}
     reached: Any = {"net": net, "net_from": fetch_from, "approve_domain": approve_domain}
     box = Sandbox(workspace.root, sandbox, **confined, **reached)
     return [

@@ -128,6 +128,12 @@ def add_root(launch: Launch, plan: SandboxPlan, private: str, running: Running) 
     )
 
 
+def add_mounts(launch: Launch, mounts: Sequence[str]) -> Launch:
+    """The launch with further mounts, as words for bubblewrap, on top of the others."""
+    options, command = launch.argv[: (at := launch.argv.index("--"))], launch.argv[at:]
+    return replace(launch, argv=(*_insert_mounts(options, mounts), *command))
+
+
 def _both(first: Running, second: Running) -> Running:
     @contextmanager
     def both() -> Generator[None, None, None]:

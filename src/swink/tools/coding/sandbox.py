@@ -46,6 +46,7 @@ from swink.tools.coding.domains import Domains
 from swink.tools.coding.egress import ApproveDomain, DomainApproval
 from swink.tools.coding.environment import build_environment
 from swink.tools.coding.guarded import plan_guard
+from swink.tools.coding.linkedgit import LinkedGit
 from swink.tools.coding.mounts import build_mounts
 from swink.tools.coding.process import Launch, Limits
 from swink.tools.coding.refusals import find_refusal
@@ -74,8 +75,9 @@ class Sandbox:
     public internet. A `DomainGate` instead of a function decides for each command, about private addresses
     too; where Landlock is all there is, commands then have no network. `writable` are further directories
     that commands may write, guarded like the root; under bubblewrap alone. `shown` are directories that
-    commands may read even where they lie in a hidden place. With `or_none` commands run at the
-    level none where no backend works on this machine; `is_proven` tells.
+    commands may read even where they lie in a hidden place. `linked` is the repository that a root belongs
+    to which is a git worktree: commands read it, and under bubblewrap commit to it. With `or_none` commands
+    run at the level none where no backend works on this machine; `is_proven` tells.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Sandbox:
         or_none: bool = False,
         writable: Sequence[str | Path] = (),
         shown: Sequence[str | Path] = (),
+        linked: LinkedGit | None = None,
     ) -> None:
         if level not in get_args(Level):
             raise InvalidInput(f"no sandbox level {level!r}; there are {', '.join(get_args(Level))}")
@@ -109,7 +112,9 @@ class Sandbox:
         self._net_from = parse_networks(net_from)
         self.root = Path(os.path.realpath(root))
         self.level: Level = level
-        self._readable = as_tuple("readable", readable)
+        self._linked = linked
+        git = () if linked is None else (linked.common,)
+        self._readable = (*as_tuple("readable", readable), *git)
         self._hidden = as_tuple("hidden", hidden)
         self._shown = select_shown(self.root, shown)
         self._environment = dict(environment or {})
@@ -154,6 +159,8 @@ class Sandbox:
         launch = replace(launch, running=self._commands.running)
         for other in self._further if verdict.backend == "bubblewrap" else ():
             launch = await other.add_to(launch, private)
+        if self._linked is not None and verdict.backend == "bubblewrap":
+            launch = await in_thread(self._linked.add_to, launch)
         if self.net is not None and verdict.backend != "landlock":
             add_proxy = seatbelt.add_proxy if verdict.backend == "seatbelt" else bubblewrap.add_proxy
             admission = network if network is not None else self._approval

@@ -8,6 +8,7 @@ from swink.app.tui.commands import reviewcommands as reviewcommands
 from swink.app.tui.commands import sessioncommands as sessioncommands
 from swink.app.tui.commands import skillcommands as skillcommands
 from swink.app.tui.commands import talking as talking
+from swink.app.tui.commands import worktreecommands as worktreecommands
 from swink.app.tui.commands.commandtable import COMMANDS as COMMANDS
 from swink.app.tui.commands.commandtable import CommandContext as CommandContext
 from swink.app.tui.commands.commandtable import SlashCommand as SlashCommand
