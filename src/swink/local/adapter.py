@@ -4,7 +4,7 @@ context ─▶ what is wanted, text or a call ─▶ request with chat template 
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -25,7 +25,7 @@ from swink.local.replyrequests import VARIED, ReplyRequests
 from swink.local.schemas import LengthLimits
 from swink.local.states import Listener
 from swink.local.weights import KNOWN
-from swink.messages import Cost, ModelSpec
+from swink.messages import Cost, ModelSpec, UserMessage
 from swink.stream import (
     UNREPORTED,
     AssistantMessageEvent,
@@ -98,6 +98,27 @@ class LocalStreamFn:
         """Download and load the model now instead of at the first request."""
         await self.model(model_id).ready(self._progress or say_on_stderr())
 
+    async def read_ahead(
+        self, model: ModelSpec, context: LlmContext, progress: Callable[[int, int], None]
+    ) -> None:
+        """Have the model read what every prompt with this system prompt and these tools begins with.
+
+        `progress` gets the tokens read so far, and all of them. A request that comes meanwhile waits for it
+        and reads only the rest. Nothing is read if no states are kept.
+        """
+        local, options = self.model(model.model_id), StreamOptions()
+        head = (await local.ready(self._progress or say_on_stderr())).head
+        asked = replace(context, messages=(UserMessage("Hello"),))
+        wanted = _wanted(model, asked, options, head)
+        request = _request(model, asked, options, wanted, head)
+        async with aclosing(local.generate(request, id(progress), only_beginning=True)) as chunks:
+            async for chunk in chunks:
+                match chunk.get("prompt_progress"):
+                    case {"processed": int() as done, "total": int() as total}:
+                        progress(min(done, total), total)
+                    case _:
+                        pass
+
     async def __call__(
         self, model: ModelSpec, context: LlmContext, options: StreamOptions
     ) -> AsyncIterator[AssistantMessageEvent]:
@@ -108,7 +129,7 @@ class LocalStreamFn:
             named = ", ".join(type(tool).__name__ for tool in context.hosted)
             raise StreamError(f"a local model has no hosted tools, such as {named}", model=str(model))
         known = KNOWN.get(model.model_id)
-        wanted = prompt.wanted_reply(context, options, head, native=known is None or known.native_tools)
+        wanted = _wanted(model, context, options, head)
         request = _request(model, context, options, wanted, head)
         limits = known.limits if known else LengthLimits()
         requests = ReplyRequests(local, options, options.session_id or id(self), head.end_token)
@@ -153,6 +174,11 @@ class LocalStreamFn:
             if name not in self._reported:
                 self._reported.add(name)
                 logger.warning("%s: option '%s' is ignored: %s", model, name, why)
+
+
+def _wanted(model: ModelSpec, context: LlmContext, options: StreamOptions, head: GgufHead) -> prompt.Wanted:
+    known = KNOWN.get(model.model_id)
+    return prompt.wanted_reply(context, options, head, native=known is None or known.native_tools)
 
 
 def _request(

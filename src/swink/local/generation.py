@@ -21,6 +21,8 @@ class Generation:
         ended: Callable[["Generation"], None],
         states: PrefixStates | None = None,
         pace: ReadingPace | None = None,
+        *,
+        only_beginning: bool = False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._server = server
@@ -28,6 +30,7 @@ class Generation:
         self._ended = ended
         self._states = states
         self._pace = pace
+        self._only_beginning = only_beginning
         self._watch = ReadingWatch()
         self._fresh = 0
         self.chunks: asyncio.Queue[dict[str, Any] | Exception | None] = asyncio.Queue()
@@ -43,8 +46,8 @@ class Generation:
         end: Exception | None = None
         try:
             if self._states is not None:
-                self._fresh = self._states.prepare(self._server, self._request, self._take_chunk)
-            if not self.stop.is_set():
+                self._fresh = self._states.prepare(self._server, self._request, self._take_chunk, self.stop)
+            if not self.stop.is_set() and not self._only_beginning:
                 request = {name: value for name, value in self._request.items() if name != FIXED}
                 self._server.handle_chat_completions(request, self._take_chunk)
         except (ValueError, RuntimeError) as error:  # what xllamacpp raises when llama.cpp refuses a request

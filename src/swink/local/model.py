@@ -170,10 +170,13 @@ class LocalModel:
         return [] if self._loaded is None else [self._loaded.server]
 
     async def generate(
-        self, request: Mapping[str, Any], key: Hashable
+        self, request: Mapping[str, Any], key: Hashable, *, only_beginning: bool = False
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """The chunks of one reply; close the generator to stop it. Requests of different keys take turns."""
-        generation = await self._start_generation(request, key)
+        """The chunks of one reply; close the generator to stop it. Requests of different keys take turns.
+
+        If `only_beginning`, the fixed part of the prompt is read and kept, where states are, and no more.
+        """
+        generation = await self._start_generation(request, key, only_beginning)
         try:
             while (item := await generation.chunks.get()) is not None:
                 if isinstance(item, Exception):
@@ -209,7 +212,9 @@ class LocalModel:
                 self._queue.give_back()
             raise
 
-    async def _start_generation(self, request: Mapping[str, Any], key: Hashable) -> Generation:
+    async def _start_generation(
+        self, request: Mapping[str, Any], key: Hashable, only_beginning: bool
+    ) -> Generation:
         loaded = await self.ready()
         await self._queue.take_place(key)
         try:
@@ -218,7 +223,14 @@ class LocalModel:
         except BaseException:
             self._queue.give_back()
             raise
-        generation = Generation(loaded.server, request, self._done, loaded.states, loaded.pace)
+        generation = Generation(
+            loaded.server,
+            request,
+            self._done,
+            loaded.states,
+            loaded.pace,
+            only_beginning=only_beginning,
+        )
         with self._lock:
             self._generations.add(generation)
         try:

@@ -2,6 +2,7 @@
 
     request ─▶ its fixed beginning ─┬─▶ in memory already ─────────────────────▶ the request itself
                                     ├─▶ on disk: put into an unused slot ──────▶
+                                    ├─▶ being read for another: waited for ────▶
                                     ╰─▶ nowhere: read by itself, saved ────────▶
 
 The fixed beginning is the system prompt with the tools and their examples; what a user says comes after it
@@ -35,6 +36,8 @@ FIXED = "swink_fixed"
 _FEWEST = 64
 """Tokens: a shorter beginning is read about as fast as it is loaded."""
 _SECONDS = 10.0
+_MOMENT = 0.05
+"""Seconds after which one who waits looks whether it was stopped."""
 _RENDERED = ("messages", "tools", "tool_choice", "chat_template_kwargs")
 _FAILURES = (OSError, http.client.HTTPException, LocalModelError, ValueError, KeyError, TypeError)
 """Of the disk, of the connection, of llama.cpp, and answers of another shape than expected."""
@@ -66,6 +69,24 @@ class LlamaHttp:
         return json.loads(text)
 
 
+class _Preparation:
+    """A beginning that is made ready by one request; others wait for it."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.told: Chunk | None = None
+        """The progress that was told last."""
+
+    def wait(self, take_chunk: TakeChunk, stop: threading.Event) -> None:
+        """Return once it has ended, or at a stop; meanwhile its progress is told."""
+        shown: Chunk | None = None
+        while not self.ended.wait(_MOMENT):
+            told = self.told
+            if stop.is_set() or (told is not shown and told is not None and take_chunk(told)):
+                return
+            shown = told
+
+
 class PrefixStates:
     """The beginnings that one loaded model has in memory or on disk; `mark` names model and runtime."""
 
@@ -74,31 +95,63 @@ class PrefixStates:
         self._files = files
         self._mark = mark
         self._lock = threading.Lock()
-        self._known: set[str] = set()
+        self._known: dict[str, _Preparation] = {}
         self._filled: set[int] = set()
         self._told = False
 
-    def prepare(self, server: LlamaServer, request: Mapping[str, Any], take_chunk: TakeChunk) -> int:
+    def prepare(
+        self,
+        server: LlamaServer,
+        request: Mapping[str, Any],
+        take_chunk: TakeChunk,
+        stop: threading.Event | None = None,
+    ) -> int:
         """Have the beginning of a request in memory; how many of its tokens were read for that.
 
-        Blocking; `take_chunk` gets the progress, and stops it by returning True.
+        Blocking; `take_chunk` gets the progress. It ends when that returns True, or when it is stopped.
         """
         if not request.get(FIXED) or not request.get("cache_prompt"):
             return 0
+        stop = stop or threading.Event()
         fixed = request["messages"][: request[FIXED]]
         known = _hash(fixed, *(request.get(name) for name in _RENDERED[1:]))
-        with self._lock:
-            if known in self._known:
-                return 0
-            self._known.add(known)
-        try:
-            read, whole = self._prepare(server, request, fixed, take_chunk)
-        except _FAILURES as error:
-            self._tell(error)
-            return 0
-        if not whole:
+        while not stop.is_set():
+            own = _Preparation()
             with self._lock:
-                self._known.discard(known)
+                preparation = self._known.setdefault(known, own)
+            if preparation is own:
+                return self._prepare_known(known, own, server, request, fixed, take_chunk)
+            preparation.wait(take_chunk, stop)
+            with self._lock:
+                if self._known.get(known) is preparation:
+                    return 0
+            # It was stopped halfway, so this request reads the beginning itself.
+        return 0
+
+    def _prepare_known(
+        self,
+        known: str,
+        preparation: _Preparation,
+        server: LlamaServer,
+        request: Mapping[str, Any],
+        fixed: list[Any],
+        take_chunk: TakeChunk,
+    ) -> int:
+        def take(chunk: Chunk) -> bool:
+            preparation.told = chunk
+            return take_chunk(chunk)
+
+        read, whole = 0, False
+        try:
+            read, whole = self._prepare(server, request, fixed, take)
+        except _FAILURES as error:
+            whole = True  # the next attempt would fail too
+            self._tell(error)
+        finally:
+            if not whole:
+                with self._lock:
+                    del self._known[known]
+            preparation.ended.set()
         return read
 
     def _prepare(

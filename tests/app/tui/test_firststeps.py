@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from swink.local import LocalStreamFn
 from swink.messages import ModelSpec
 from swink.models import catalog
 from swink.models.keys.store import stored_key
+from swink.stream import LlmContext
 from swink.testing import Pause, ScriptedModel
 
 SIZE = (100, 30)
@@ -319,6 +321,61 @@ async def test_a_local_model_is_loaded_before_the_first_prompt_and_leaving_does_
         assert "? or /help shows keys" in screen_text(app)
         app.leave()
     assert loader.stopped
+
+
+class Reader(Loader):
+    """Local models that are loaded at once, and never done with reading."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[LlmContext] = []
+
+    async def ready(self, model_id: str) -> None:
+        self.began.append(model_id)
+
+    async def read_ahead(
+        self, model: ModelSpec, context: LlmContext, progress: Callable[[int, int], None]
+    ) -> None:
+        self.read.append(context)
+        progress(40, 100)
+        await Loader.ready(self, model.model_id)
+
+
+async def test_a_small_model_reads_the_instructions_ahead_and_leaving_ends_that(
+    tmp_path: Path, place: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SWINK_CACHE_DIR", str(tmp_path / "cache"))
+    reader = Reader()
+    catalog.register_provider("local", lambda: reader)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    app, environment, _ = app_in(empty)
+    environment.is_first_run = True
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "The embedded model, now" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: "reading the instructions, 40 %" in screen_text(app))
+        (context,) = reader.read
+        assert context.system_prompt == await app.driver.system_prompt()
+        assert [tool.name for tool in context.tools][:2] == ["read_file", "find_files"]
+        app.leave()
+    assert reader.stopped
+    assert app.driver.activity.loading == ""
+
+
+async def test_a_large_model_reads_nothing_before_it_is_asked(
+    tmp_path: Path, place: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch
+):
+    reader = Reader()
+    catalog.register_provider("local", lambda: reader)
+    file = tmp_path / "large.gguf"
+    with file.open("wb") as made:
+        made.truncate(2_000_000_001)
+    app, _, _ = app_in(tmp_path)
+    app.driver.switch(ModelSpec("local", str(file)))
+    await load_ahead(app.driver)
+    assert reader.began == [str(file)]
+    assert reader.read == []
 
 
 @pytest.mark.parametrize("model", ["scripted:model", "local:qwen2.5-coder-1.5b"])

@@ -28,7 +28,8 @@ from swink.events.transcript.blockkinds import Custom, ToolBlock
 from swink.messages import AssistantMessage, Input, ModelSpec, ThinkingLevel, UserMessage
 from swink.messages.tokens import overhead_tokens
 from swink.system.aio import resolve
-from swink.tools import Tool, ToolSource
+from swink.system.threads import in_thread
+from swink.tools import Tool, ToolSource, as_tools
 
 
 class ConversationDriver:
@@ -225,6 +226,13 @@ class ConversationDriver:
         if isinstance(prompt, str):
             return prompt
         return await resolve(prompt(PromptContext(None, self.agent.state, self.agent.messages)))
+
+    async def tools(self) -> list[Tool]:
+        """The tools that the model would get now, those of servers and other sources among them."""
+        tools: list[Tool] = []
+        for offer in self.agent.tools:
+            tools += [offer] if isinstance(offer, Tool) else as_tools(await in_thread(offer.tools))
+        return tools
 
     async def compact(self) -> CompactionReport:
         """Make room in the context now; what is said meanwhile is said afterwards."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from textual.worker import Worker
 
@@ -12,6 +13,7 @@ from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.luggage import list_hooks
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.settings import UserSettings, line_in, load_settings
+from swink.app.assistant.smallmodels import is_small_local
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.app.tui.approval import KeyGuard
 from swink.app.tui.commands.commandtable import COMMANDS, CommandContext
@@ -23,8 +25,11 @@ from swink.app.tui.screens.trustquestion import TrustQuestion
 from swink.app.tui.screens.wizard import Wizard
 from swink.errors import AgentError
 from swink.models import catalog
-from swink.stream import StreamFn
+from swink.stream import LlmContext, StreamFn
 from swink.system.threads import in_thread
+
+if TYPE_CHECKING:
+    from swink.local import LocalStreamFn
 
 
 async def begin_work(
@@ -74,7 +79,8 @@ async def begin_work(
 async def load_ahead(driver: ConversationDriver, *, fetch: bool = False) -> None:
     """Load the model of the conversation before it is asked, if it is a local one; another needs none.
 
-    One that is not on this machine is left alone, unless `fetch`. It is done where loading is shown; what
+    One that is not on this machine is left alone, unless `fetch`. A small one also reads the instructions of
+    the agent, so that the first prompt waits for its own words only. It is done where loading is shown; what
     goes wrong is told when the model is asked.
     """
     model = driver.agent.model
@@ -93,6 +99,21 @@ async def load_ahead(driver: ConversationDriver, *, fetch: bool = False) -> None
         is_here = fetch or await in_thread(locate, model.model_id) is not None
         if is_here and isinstance(function, LocalStreamFn):
             await function.ready(model.model_id)
+            if is_small_local(model):
+                await _read_ahead(driver, function)
+
+
+async def _read_ahead(driver: ConversationDriver, function: "LocalStreamFn") -> None:
+    def show(done: int, total: int) -> None:
+        if not driver.is_running:  # a run tells itself how far it is
+            driver.show_loading(f"reading the instructions, {100 * done // max(1, total)} %")
+
+    try:
+        context = LlmContext(await driver.system_prompt(), (), await driver.tools())
+        await function.read_ahead(driver.agent.model, context, show)
+    finally:
+        if not driver.is_running:
+            driver.show_loading("")
 
 
 def tell_unused(context: CommandContext, environment: AgentEnvironment) -> None:

@@ -19,7 +19,6 @@ from swink.models.keys.accounts import ACCOUNTS, account_for
 from swink.models.keys.store import key_places
 from swink.system.shorten import clip_end
 from swink.system.threads import in_thread
-from swink.tools import Tool, as_tools
 
 _BAR = 30
 
@@ -145,10 +144,7 @@ async def context_use(context: CommandContext, rest: str) -> None:
     """how full the context is, and with what"""
     agent = context.driver.agent
     prompt = await context.driver.system_prompt()
-    tools: list[Tool] = []
-    for offer in agent.tools:
-        tools += [offer] if isinstance(offer, Tool) else as_tools(await in_thread(offer.tools))
-    use = measure(agent.model, prompt, tools, agent.messages)
+    use = measure(agent.model, prompt, await context.driver.tools(), agent.messages)
     context.say("\n".join(_context_lines(use, str(agent.model))))
 
 
