@@ -35,6 +35,7 @@ from swink.app.assistant.sessionhooks import SessionHooks
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shellaccess import ShellAccess, ShellTerms
 from swink.app.assistant.skillkeeping import KeepSkills
+from swink.app.assistant.skillpermissions import SkillPermissions
 from swink.app.assistant.smallmodels import is_small_local, small_tools
 from swink.app.assistant.subagents import HoldBelow, SubAgents
 from swink.app.assistant.trust import Trust, find_project
@@ -107,6 +108,8 @@ class AgentEnvironment:
         """Puts what the agent asks to the person; without it the agent has no ask_user."""
         self.skills: FoundSkills | None = None
         """Those of the user and of a trusted project, once they were read."""
+        self.skill_permissions: SkillPermissions | None = None
+        """What skills were allowed, once there is somebody to ask."""
         self._notices: list[str] = []
         self._said: set[str] = set()
         self.shared_policies: Sequence[Policy] = ()
@@ -159,7 +162,16 @@ class AgentEnvironment:
     def attend(self, permissions: Permissions) -> None:
         """Have these permissions ask the person what only they decide of commands here, and show it."""
         self.access.attend(permissions)
+        self.skill_permissions = allowed = SkillPermissions(
+            permissions,
+            skills=lambda: self.skills,
+            agent=lambda: self.agent,
+            is_hooked=lambda: self.hooks.group is not None and self.hooks.group.has("PermissionRequest"),
+            tell=self._tell_once,
+        )
+        permissions.ask_first(allowed.answer)
         self.hooks.attend(permissions)
+        permissions.ask_first(allowed.answer_first)
         self.shell.is_current = self._is_current
         permissions.caution = Cautions(
             self.directory, lambda: self._trouble, self._script_names, lambda: self.is_own

@@ -9,6 +9,7 @@ from msgspec import Struct
 from swink.app.assistant.approvalmodes import MEANINGS
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.rulebook import SCOPES, SavedRule
+from swink.app.assistant.skillpermissions import SkillGrant
 from swink.app.assistant.toolcalls import SessionTrust
 
 Kind = Literal["problem", "mode", "shell", "trust", "rule", "decision"]
@@ -20,7 +21,7 @@ class Allowance(Struct, frozen=True):
     kind: Kind
     text: str
     about: str
-    target: SessionTrust | SavedRule | None = None
+    target: SessionTrust | SavedRule | SkillGrant | None = None
 
 
 def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[Allowance]:
@@ -32,6 +33,9 @@ def entries(permissions: Permissions, now: float, *, most: int = 50) -> list[All
         found.append(Allowance("shell", text, about))
     for trust in (*permissions.trusted, *permissions.trusted_hosts):
         found.append(Allowance("trust", f"always {trust}", "in this session", trust))
+    for grant in [] if permissions.skills is None else permissions.skills.grants:
+        rules = ", ".join(map(str, grant.rules))
+        found.append(Allowance("trust", f"always {rules}", f"while the skill {grant.skill} is here", grant))
     for saved in book.saved():
         used = f"used {saved.hits}×, {ago(now, saved.last)}" if saved.last is not None else "not used yet"
         found.append(Allowance("rule", saved.rule.line, f"{SCOPES[saved.scope]} · {used}", saved))
@@ -47,6 +51,9 @@ def remove(permissions: Permissions, entry: Allowance) -> bool:
     match entry.target:
         case SessionTrust() as trust:
             permissions.forget(trust)
+            return True
+        case SkillGrant() as grant if permissions.skills is not None:
+            permissions.skills.forget(grant)
             return True
         case SavedRule(rule, scope):
             return permissions.rules.remove(rule, scope)

@@ -4,8 +4,9 @@ deny rules → what the person trusts for this session → saved rules → the m
 
 The first that speaks of a call decides it, and `why` keeps the reason. Where it is not certain that a command
 does not run what a rule denies, only trust and rules that name the whole command come before the question, in
-every mode; where a call has a caution (`cautions.py`), in every mode but off. With `approval_mode="on"` every
-call is put to it.
+every mode; where a call has a caution (`cautions.py`), in every mode but off. A question may be answered by
+hooks, or by what the person allowed a skill, before it reaches them. With `approval_mode="on"` every call is
+put to it.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -38,14 +39,16 @@ from swink.app.assistant.previews import DELETE, FILE_TOOLS, file_state, leads_t
 from swink.app.assistant.rulebook import SCOPES, RuleBook, RulesNotSaved, SavedRule
 from swink.app.assistant.rules import BASH, NET, CallRule, JudgedCall, is_exact, is_writable
 from swink.app.assistant.shellsettings import ShellSettings
-from swink.app.assistant.toolcalls import SessionTrust, format_request, tool_of, trust_of
+from swink.app.assistant.toolcalls import SessionTrust, format_request, is_invalid, tool_of, trust_of
 from swink.system.places import NoHome
 from swink.system.shorten import clip
 from swink.system.targets import Target
 from swink.system.threads import in_thread
-from swink.tools import InvalidArguments, Tool
 from swink.tools.coding.obeyed import is_obeyed
 from swink.tools.coding.workspace import Workspace
+
+if TYPE_CHECKING:
+    from swink.app.assistant.skillpermissions import SkillPermissions
 
 log = logging.getLogger("swink.approval")
 
@@ -94,6 +97,8 @@ class Permissions:
         """What a person has to know of a call, and why a wide rule or a mode does not decide it."""
         self.vouched: Callable[[ApprovalRequest], str] = lambda request: ""
         """Why a call is allowed like one that a rule allows; empty for most."""
+        self.skills: SkillPermissions | None = None
+        """What skills were allowed; it is told of each call that is allowed, before it runs."""
         self.asks_about: frozenset[str] = frozenset()
         """Files of the workspace whose change is put to the person in every mode but off."""
         self.domains = person.Domains()
@@ -182,6 +187,13 @@ class Permissions:
 
     async def __call__(self, request: ApprovalRequest) -> Answer:
         """The answer for one call."""
+        answer = await self._answer(request)
+        if self.skills is not None and not isinstance(answer, Rejected):
+            changed = answer.arguments if isinstance(answer, Approved) else None
+            await self.skills.before_run(request.name, request.arguments if changed is None else changed)
+        return answer
+
+    async def _answer(self, request: ApprovalRequest) -> Answer:
         self._tell_problems()
         notice = ""
         if self.word == "sandboxed" and request.name == BASH:
@@ -194,7 +206,7 @@ class Permissions:
                 if decision.allowed:
                     self._bind(request, target)
                 return True if decision.allowed else Rejected(decision.why)
-            if _is_invalid(request):
+            if is_invalid(request):
                 self._record(request, True, "not asked: the arguments are invalid, so it fails")
                 return True
             question = await self._question(request, target, notice)
@@ -221,7 +233,8 @@ class Permissions:
                 case Refuse(reason, by):
                     why = f"{by}: {reason}" if reason else by
                 case Once(note=note):
-                    self._record(question.request, True, f"you allowed it outside: {note}".removesuffix(": "))
+                    how = f"you allowed it {question.offers or 'outside'}: {note}".removesuffix(": ")
+                    self._record(question.request, True, how)
                     return self._forbids(question.request)
                 case _:
                     why = person.NOT_UNDERSTOOD
@@ -278,7 +291,7 @@ class Permissions:
         inside = None if self.workspace is None or target is None else self.workspace.inside(target)
         return JudgedCall(request.name, request.arguments, server=self.servers.get(request.name), path=inside)
 
-    def _is_ordinary(self, path: str | None) -> bool:
+    def is_ordinary(self, path: str | None) -> bool:
         """Whether a file is in the workspace and no other program obeys it."""
         if path is None or self.workspace is None:
             return False
@@ -321,7 +334,7 @@ class Permissions:
                 return None
             case _ if not request.requires_approval:
                 return self._decision(request, True, f"mode {word}: this needs no approval")
-            case "edits" | "sandboxed" if request.name in FILE_TOOLS and self._is_ordinary(call.path):
+            case "edits" | "sandboxed" if request.name in FILE_TOOLS and self.is_ordinary(call.path):
                 return self._decision(request, True, f"mode {word}: the file is in the workspace")
             case "sandboxed" if request.name == BASH and self._is_confined(request):
                 return self._decision(request, True, "mode sandboxed: the command stays in the sandbox")
@@ -339,7 +352,8 @@ class Permissions:
             found = await in_thread(preview, workspace, request.name, request.arguments, target)
         if workspace is not None and target is not None:
             link = leads_to(workspace, request.arguments["path"], target)
-        doubt = self._doubt(request, self._call(request)) or ""
+        call = self._call(request, target)
+        doubt = self._doubt(request, call) or ""
         command = request.arguments.get("command")
         is_command = isinstance(command, str)
         of_tool, of_command = f"every call of {request.name}", "this command, with the very same arguments"
@@ -351,6 +365,7 @@ class Permissions:
             suggested=self.suggest(request, target),
             notice=notice or (f"{doubt[0].upper()}{doubt[1:]}." if doubt else ""),
             leads_to=link,
+            path=call.path,
         )
 
     def suggest(self, request: ApprovalRequest, target: Target | None = None) -> tuple[CallRule, ...]:
@@ -359,7 +374,7 @@ class Permissions:
         if request.name == BASH:
             return tuple(rule for rule in _suggest_for(request) if rule not in self.rules.rules)
         if request.name in FILE_TOOLS:
-            if call.path is None or not self._is_ordinary(call.path) or request.name == DELETE:
+            if call.path is None or not self.is_ordinary(call.path) or request.name == DELETE:
                 return ()
             if not call.path.isprintable() or set(call.path) & set("*?"):  # it would mean other files
                 return ()
@@ -380,11 +395,11 @@ class Permissions:
         self, request: ApprovalRequest, reply: Once | Always | AlwaysIndex | ByRule | Refuse
     ) -> Answer:
         match reply:
-            case Once(None, ""):
-                self._record(request, True, "you allowed it")
+            case Once(None, "", by):
+                self._record(request, True, by)
                 return True
-            case Once(arguments, note):
-                changed = "you allowed it with other arguments" if arguments is not None else "you allowed it"
+            case Once(arguments, note, by):
+                changed = f"{by} with other arguments" if arguments is not None else by
                 self._record(request, True, f"{changed}: {note}" if note else changed)
                 return Approved(arguments, note)
             case Always() | AlwaysIndex():
@@ -431,14 +446,3 @@ def _suggest_for(request: ApprovalRequest) -> list[CallRule]:
         return []
     rules = [CallRule(BASH, pattern) for pattern in suggest_patterns(command) or []]
     return rules if all(map(is_writable, rules)) else []
-
-
-def _is_invalid(request: ApprovalRequest) -> bool:
-    """Whether the loop will refuse the call for its arguments, by the very check that the loop makes."""
-    tool = tool_of(request)
-    try:
-        if isinstance(tool, Tool):
-            tool.prepare(request.arguments)
-    except InvalidArguments:
-        return True
-    return False

@@ -28,6 +28,8 @@ class Once(Struct, frozen=True):
 
     arguments: dict[str, Any] | None = None
     note: str = ""
+    by: str = "you allowed it"
+    """Who or what allowed it, where it was not this person just now."""
 
 
 class Always(Struct, frozen=True):
@@ -84,6 +86,10 @@ class Question(Struct, eq=False):
     """What is asked, where it is not whether to run the call."""
     is_once: bool = False
     """Whether only a yes for this once, and a no, answer it: no mode, rule or trust decides it."""
+    offers: str = ""
+    """What a yes allows, where it is no call that waits; a no then refuses nothing."""
+    path: str | None = None
+    """The file that the call is about, in the workspace."""
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -114,6 +120,11 @@ class AnswerOption(Struct, frozen=True):
 
 def answer_options(question: Question) -> list[AnswerOption]:
     """What a question can be answered with."""
+    if question.offers:
+        return [
+            AnswerOption("y", "yes", f"Yes, {question.offers}"),
+            AnswerOption("n", "no", "No: ask each time"),
+        ]
     found = [AnswerOption("y", "once", "Yes, this once")]
     refusing = [
         AnswerOption("n", "no", "No"),

@@ -45,6 +45,17 @@ def tool_of(request: ApprovalRequest) -> ToolSpec | None:
     return next((tool for tool in request.context.tools if tool.name == request.name), None)
 
 
+def is_invalid(request: ApprovalRequest) -> bool:
+    """Whether the loop will refuse the call for its arguments, by the very check that the loop makes."""
+    tool = tool_of(request)
+    try:
+        if isinstance(tool, Tool):
+            tool.prepare(request.arguments)
+    except InvalidArguments:
+        return True
+    return False
+
+
 class SessionTrust(Struct, frozen=True):
     """A tool, or a command of it with all its other arguments."""
 

@@ -55,10 +55,14 @@ class TerminalPerson:
             name = escape_invisible(question.request.name)
             answers = f"y allows it, a allows {question.always} in this session, n refuses"
             answers = "y allows it this once, n refuses" if question.is_once else answers
+            answers = f"y allows it {question.offers}, n does not" if question.offers else answers
             last = question.title or f"allow {name}?"
             text = f"{format_question(question)}\nswink: {answers}\nswink: {last} [y/N] "
             for _ in range(_TIMES):
                 answer = await _answer_to(text)
+                if answer is None and question.offers:
+                    say(f"{last} There is no terminal to ask on, so it allows nothing.", "warning")
+                    return Refuse(by=ABSENT)
                 if answer is None and question.is_once:
                     say(f"{question.notice} There is no terminal to ask on, so it stays inside.", "warning")
                     return Refuse(by=ABSENT)
@@ -134,7 +138,9 @@ def format_question(question: Question) -> str:
     request, preview = question.request, question.preview
     with_diff = preview is not None and preview.diff is not None and bool(preview.diff.hunks)
     lines = [f"swink: {question.notice}"] if question.notice else []
-    lines += [f"swink: {escape_invisible(request.name)} wants to run with"]
+    lines += [
+        f"swink: {escape_invisible(request.name)} {'asks with' if question.offers else 'wants to run with'}"
+    ]
     for key, value in request.shown.items():
         if with_diff and key == CONTENT.get(request.name):
             continue  # the diff says it better

@@ -43,7 +43,7 @@ class ForeignRule(Struct, frozen=True):
 
 def find_rules_of(rules: Sequence[ForeignRule], places: Places) -> Iterator[Adoptable]:
     """What becomes of all rules of a program; they are judged together."""
-    read = [_read(rule) for rule in rules]
+    read = [translate(rule) for rule in rules]
     lost = [rule for rule, ours in read if rule.verdict != "allow" and (not ours or rule.told)]
     known = set(RuleBook(places.project).rules)
     for rule, ours in read:
@@ -88,7 +88,7 @@ def path_rule(rule: ForeignRule, pattern: str) -> ForeignRule:
     return replace(rule, pattern=inside)
 
 
-def _read(rule: ForeignRule) -> tuple[ForeignRule, tuple[CallRule, ...]]:
+def translate(rule: ForeignRule) -> tuple[ForeignRule, tuple[CallRule, ...]]:
     """The rule, and ours that stand for it; none if it cannot be had, with the reason in the rule."""
     if rule.why or not rule.tools:
         return rule, ()

@@ -106,7 +106,7 @@ class ApprovalPanel(AskingPanel):
         offered = person.answer_options(question)
         keys = [choice.key for choice in offered]
         match key:
-            case "a" | "e" if key not in keys:
+            case "a" | "e" | "r" if key not in keys:
                 return False
             case "up" | "down" | "k" | "j":
                 step = 1 if key in ("down", "j") else -1
