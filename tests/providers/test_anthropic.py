@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,11 @@ def body_of(path: Path) -> bytes:
         b'{"type":"message_stop"}\n\n'
     )  # some files hold the next turn too
     return body + end
+
+
+def found_by_search(body: bytes) -> list[str]:
+    """The tools that a search of the provider's found, which a request has to have then."""
+    return sorted({name.decode() for name in re.findall(rb'"tool_name": ?"(\w+)"', body)})
 
 
 def start(**usage: int) -> dict[str, Any]:
@@ -259,7 +265,8 @@ async def test_what_comes_in_goes_out_again_equal(path: Path):
     client = MemoryClient(b"")
     for message in (foreign, reply.message):
         history = [UserMessage("x"), message, *results, UserMessage("y")]
-        await read(FN, MODEL, history, options=StreamOptions(http=client))
+        tools = [msgspec.structs.replace(WEATHER, name=name) for name in found_by_search(body)]
+        await read(FN, MODEL, history, tools=tools, options=StreamOptions(http=client))
         answers = [turn["content"] for turn in client.sent["messages"] if turn["role"] == "assistant"]
         if message is foreign:
             assert {block["type"] for blocks in answers for block in blocks} <= {"text", "tool_use"}

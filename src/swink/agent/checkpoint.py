@@ -8,13 +8,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swink.errors import InvalidInput, MisuseError
-from swink.messages import AssistantMessage, Message, ModelSpec, ToolResultMessage
+from swink.messages import CALL_TOOL, AssistantMessage, Message, ModelSpec, ToolResultMessage
 from swink.messages.codec import to_builtins
 from swink.messages.jsondata import from_data
 from swink.messages.records import OpenTurn
 from swink.stream import StreamFn
 from swink.tools import (
     FINAL_OUTPUT,
+    FIND_TOOLS,
     GONE,
     Tool,
     ToolContext,
@@ -28,6 +29,8 @@ from swink.tools import (
 VERSION = 2
 _READABLE = (1, 2)
 """Version 1 has no open turn."""
+_ADDED = (FINAL_OUTPUT, FIND_TOOLS, CALL_TOOL)
+"""The names of tools that a run adds itself."""
 
 
 class SavedAgent(Struct, frozen=True, kw_only=True):
@@ -92,15 +95,11 @@ class SavedAgent(Struct, frozen=True, kw_only=True):
 def placeholders(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Tool]:
     """A tool that explains itself for each one the messages used and `tools` no longer has.
 
-    What a model made up gets none: no tool can have had the name. Nor does the tool of `output=`.
+    What a model made up gets none: no tool can have had the name. Nor do those that a run adds itself.
     """
-    used = {
-        call.name
-        for message in messages
-        if isinstance(message, AssistantMessage)
-        for call in message.tool_calls
-        if is_tool_name(call.name) and call.name != FINAL_OUTPUT
-    }
+    replies = [message for message in messages if isinstance(message, AssistantMessage)]
+    names = {call.name for reply in replies for call in reply.tool_calls}
+    used = {name for name in names if is_tool_name(name) and name not in _ADDED}
     return [_placeholder(name) for name in sorted(used - {tool.name for tool in tools})]
 
 

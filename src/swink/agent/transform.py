@@ -23,6 +23,7 @@ from swink.stream import Assembly, Done, Error, LlmContext, StreamFn, StreamOpti
 from swink.stream.watch import read_reply
 from swink.system.aio import resolve
 from swink.tools import Tool, ToolSource, offered_tools
+from swink.tools.toolsearch import tool_search
 
 log = logging.getLogger("swink")
 
@@ -138,7 +139,8 @@ async def compacted(
     """What the transformers keep of a history when they are told to make it smaller, and the report of it."""
     messages: Sequence[Message] = history
     tools = await offered_tools(offers, (), config.warned)
-    setup = TurnSetup(config, AgentContext(), tools=tools)
+    search = tool_search(tools, (), config.spec.context_window, config.warned)
+    setup = TurnSetup(config, AgentContext(), tools=tools if search is None else search.tools)
     request = TransformRequest(setup, setup.routes[0][0], Account(config.price))
     for _, fit in setup.transformers:
         messages = await resolve(fit(messages, True, request))

@@ -172,7 +172,7 @@ class Collector(Policy):
     def _end_turn(self, message: AssistantMessage) -> None:
         now = self._now()
         turn = self._turn or TakenTurn(len(self._turns) + 1, now)
-        for call in message.tool_calls:
+        for call in [made.resolved for made in message.tool_calls]:
             running = self._running.pop(call.id, None) or _Running(None, now)
             result = "" if running.result is None else text_of(running.result.content)
             ran = running.arguments is not None

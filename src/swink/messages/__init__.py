@@ -1,5 +1,6 @@
 """Values of a conversation: messages, their blocks, models, and what is done to them on the way."""
 
+from swink.messages.blocks import CALL_TOOL as CALL_TOOL
 from swink.messages.blocks import Audio as Audio
 from swink.messages.blocks import Base64Source as Base64Source
 from swink.messages.blocks import Citation as Citation

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, cast
 
-from msgspec import Struct, field
+from msgspec import DecodeError, Struct, field, json
 from msgspec.structs import force_setattr, replace
 
 from swink.errors import InvalidInput
@@ -69,6 +69,10 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking", tag_field="type", 
         tidy_texts(self, "text", optional=("signature",))
 
 
+CALL_TOOL = "call_tool"
+"""The name of the tool by which a model calls one that it was not told of in advance."""
+
+
 class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type", omit_defaults=True):
     """A tool invocation; `partial_json` is set while it streams, and stays if it was cut off or malformed.
 
@@ -90,6 +94,11 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type",
             if type(self.arguments) is not dict:
                 check_type("ToolCall(arguments)", self.arguments, Mapping)
             force_setattr(self, "arguments", freeze(self.arguments, "ToolCall(arguments)"))
+
+    @property
+    def resolved(self) -> "ToolCall":
+        """The call that it makes: `call_tool` names another tool, and has the arguments for it."""
+        return _named_call(self) if self.name == CALL_TOOL and self.partial_json is None else self
 
 
 class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"):
@@ -244,6 +253,24 @@ class Extension(Struct, frozen=True, tag="extension", tag_field="type", omit_def
 Media = Image | Document | Audio
 ContentBlock = Text | Thinking | ToolCall | Image | Document | Audio | Extension
 _KINDS: dict[type, Kind] = {Image: "image", Document: "document", Audio: "audio"}
+
+
+def _named_call(call: ToolCall) -> ToolCall:
+    """The call that `call_tool` asks for; itself if it names no other tool. Some models write JSON twice."""
+    given: Any = call.arguments.get("arguments", {})
+    if isinstance(given, str):
+        try:
+            given = json.decode(given)
+        except (DecodeError, RecursionError):
+            return call
+    name = call.arguments.get("name")
+    is_whole = call.arguments.keys() <= {"name", "arguments"} and isinstance(given, Mapping)
+    if not is_whole or not isinstance(name, str) or name in ("", CALL_TOOL):
+        return call
+    try:
+        return replace(call, name=name, arguments=dict(cast("Mapping[str, Any]", given)))
+    except InvalidInput:  # too many levels, in text that was no JSON until now
+        return call
 
 
 def _file(cls: type, path: object, media_type: str | None) -> Base64Source:

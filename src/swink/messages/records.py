@@ -273,7 +273,9 @@ class OpenTurn(Struct):
             id = call.id
             text = UNKNOWN if id in self.started else NOT_APPROVED if id in self.pending else NOT_RUN
             result = self.results.get(id) or ToolResult((Text(text),), is_error=True)
-            messages.append(ToolResultMessage(id, call.name, result.content, result.is_error, result.details))
+            messages.append(
+                ToolResultMessage(id, call.resolved.name, result.content, result.is_error, result.details)
+            )
         return messages
 
 

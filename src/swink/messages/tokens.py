@@ -56,10 +56,11 @@ def estimate_tokens(message: Message) -> int:
 
 
 def overhead_tokens(system_prompt: str, tools: Sequence[Any]) -> int:
-    """The tokens of what is sent besides the messages."""
+    """The tokens of what is sent besides the messages; a deferred tool is not read before it is found."""
     size = text_size(system_prompt)
     for tool in tools:
-        size += len(tool.name) + text_size(tool.description) + json_size(tool.parameters_schema) + FRAME
+        if getattr(tool, "deferred", False) is not True:
+            size += len(tool.name) + text_size(tool.description) + json_size(tool.parameters_schema) + FRAME
     return size >> 2
 
 

@@ -144,7 +144,7 @@ class AuditLogger(Policy):
             "model": f"{message.provider}:{message.model}",
             "input": self._texts(entered),
             "text": self._cut(message.text),
-            "calls": [self._call(call, results.get(call.id)) for call in message.tool_calls],
+            "calls": [self._call(call.resolved, results.get(call.id)) for call in message.tool_calls],
             "usage": to_builtins(message.usage),
             "cost": None if message.cost is None else message.cost.total,
         }

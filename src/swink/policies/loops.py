@@ -59,7 +59,7 @@ class LoopDetection(Policy):
         if period is None:
             return None
         if self.action == "stop" or (nudged_at is not None and nudged_at < period * self.repeats):
-            names = ", ".join(sorted({call.name for call in turn.message.tool_calls}))
+            names = ", ".join(sorted({call.resolved.name for call in turn.message.tool_calls}))
             again = f"{names} called with the same arguments {self.repeats} times in a row"
             return Stop(f"loop detected: {again if period == 1 else 'two sets of calls keep alternating'}")
         if ctx.run is not None:

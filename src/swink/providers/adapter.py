@@ -74,6 +74,10 @@ class Wire:
         """Whether the provider itself sees to it that an answer has the schema of `context.output`."""
         return False
 
+    def native_search(self, model: ModelSpec) -> bool:
+        """Whether the provider itself searches the tools of a context that are `deferred`."""
+        return False
+
 
 class Adapter:
     """The stream function of a provider. `headers` go with every request, over those it sets itself."""
@@ -132,6 +136,10 @@ class Adapter:
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Whether `context.output` can be asked of the model itself."""
         return self.wire_for(model).native_output(model, context)
+
+    def native_search(self, model: ModelSpec) -> bool:
+        """Whether the model may be sent deferred tools."""
+        return self.wire_for(model).native_search(model)
 
     def check_key(self, options: StreamOptions) -> None:
         """Raise `MissingKey` if a request with these options would have no key to send."""

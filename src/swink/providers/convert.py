@@ -10,6 +10,7 @@ import msgspec
 
 from swink.errors import StreamError
 from swink.messages import (
+    CALL_TOOL,
     AssistantMessage,
     Audio,
     Base64Source,
@@ -42,7 +43,10 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage]:
     """Messages of a paired history as a provider takes them: no file is named, no text is blank."""
     prepared: list[LlmMessage] = []
+    redirected: set[str] = set()
     for message in messages:
+        if redirected and isinstance(message, ToolResultMessage) and message.tool_call_id in redirected:
+            message = msgspec.structs.replace(message, tool_name=CALL_TOOL)  # as the model called it
         if _is_ready(message):
             prepared.append(message)
             continue
@@ -57,6 +61,7 @@ def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage
             if type(block) is not Text or block.text.strip() or (signed and block.signature is not None)
         ]
         content = tuple(kept)
+        redirected |= {block.id for block in content if type(block) is ToolCall and block.name == CALL_TOOL}
         if isinstance(message, ToolResultMessage):
             name = valid_name(message.tool_name)
             prepared.append(msgspec.structs.replace(message, content=content, tool_name=name))
@@ -92,9 +97,13 @@ def _is_ready(message: LlmMessage) -> bool:
         if type(block) is Text:
             if not block.text or block.text.isspace():
                 return False
-        elif type(block) in _MEDIA or (type(block) is ToolCall and not _is_name(block.name)):
+        elif type(block) in _MEDIA or (type(block) is ToolCall and not _is_plain_call(block)):
             return False
     return _is_name(message.tool_name) if type(message) is ToolResultMessage else bool(message.content)
+
+
+def _is_plain_call(call: ToolCall) -> bool:
+    return call.name != CALL_TOOL and _is_name(call.name)
 
 
 @lru_cache(1024)
@@ -183,6 +192,11 @@ def cache_key(session_id: str) -> str:
 def input_schema(tool: ToolSpec) -> dict[str, Any]:
     """A tool's schema with the `type` and `properties` that providers insist on, as a new object."""
     return {"type": "object", "properties": {}, **tool.parameters_schema}
+
+
+def is_deferred(tool: ToolSpec) -> bool:
+    """Whether a provider that searches tools itself is to load it only when it is found."""
+    return getattr(tool, "deferred", False) is True
 
 
 def function_tool(tool: ToolSpec) -> dict[str, Any]:

@@ -4,11 +4,21 @@ from typing import TYPE_CHECKING, Any
 
 from swink.messages import ToolResult
 from swink.messages.pruning import full_text
-from swink.tools.definition import FINAL_OUTPUT, Tool, as_tool, as_tools, call_off_loop, is_tool_name, tool
+from swink.tools.definition import (
+    FINAL_OUTPUT,
+    FIND_TOOLS,
+    Tool,
+    as_tool,
+    as_tools,
+    call_off_loop,
+    is_tool_name,
+    tool,
+)
 from swink.tools.schema import copy_json
 from swink.tools.toolcontext import DepsT, ToolContext, WantsT
 from swink.tools.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
-from swink.tools.toolsource import GONE, ToolSource, as_offers, offered_tools
+from swink.tools.toolsets import ToolSet, filtered, prefixed, prepared, renamed
+from swink.tools.toolsource import GONE, ToolSource, TurnContext, as_offers, offered_tools
 
 if TYPE_CHECKING:
     from swink.tools.coding import (
@@ -36,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FINAL_OUTPUT",
+    "FIND_TOOLS",
     "GONE",
     "Background",
     "BadScript",
@@ -55,8 +66,10 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolResult",
+    "ToolSet",
     "ToolSource",
     "Transfer",
+    "TurnContext",
     "WantsT",
     "Workspace",
     "as_offers",
@@ -71,12 +84,16 @@ __all__ = [
     "cut_result",
     "failure",
     "fetch_tools",
+    "filtered",
     "full_text",
     "is_tool_name",
     "list_tools",
     "offered_tools",
+    "prefixed",
+    "prepared",
     "read_skills",
     "read_tools",
+    "renamed",
     "script_tools",
     "search_tools",
     "skill_tools",

@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 from typing_extensions import TypeVar
 
 from swink.errors import InvalidInput, InvalidTool, plainly
+from swink.messages import CALL_TOOL, ToolCall
 from swink.messages.checks import check_list
 from swink.system.aio import resolve
 from swink.tools.schema import Shape, Signature, check_shape, copy_json, parse_docstring
@@ -25,6 +26,8 @@ from swink.tools.workers import DESCRIPTIONS, run_in_process, run_in_thread
 log = logging.getLogger(DESCRIPTIONS)
 D = TypeVar("D", default=Any)
 
+FIND_TOOLS = "find_tools"
+"""The name of the tool that looks for deferred tools."""
 FINAL_OUTPUT = "final_output"
 """The name of the tool that a run with `output=` adds."""
 
@@ -44,6 +47,7 @@ _OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "idempotent": (lambda value: isinstance(value, bool), "True or False"),
     "max_result": (lambda value: type(value) is int and value > 0, "a number of characters above 0"),
     "read_only": (lambda value: isinstance(value, bool), "True or False"),
+    "deferred": (lambda value: isinstance(value, bool) or value == "auto", "True, False or 'auto'"),
 }
 """What a tool may say of itself besides its name and description, and what each must be."""
 
@@ -53,7 +57,8 @@ class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
 
     `prepare` turns JSON arguments into what `run` takes, or raises `InvalidArguments` with every violation.
     `requires_approval` may be a function of the arguments. A `read_only` tool changes nothing, so plan mode
-    offers it.
+    offers it. A `deferred` tool is not sent to the model, which finds it when it needs it ("auto": if all
+    tools that say so take more than 5 % of the model's window).
     """
 
     name: str
@@ -71,6 +76,9 @@ class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
     isolation: Literal["process"] | None = None
     max_result: int = 100_000
     read_only: bool = False
+    deferred: bool | Literal["auto"] = False
+    redirect: "Callable[[ToolCall], tuple[ToolCall, Tool | None]] | None" = None
+    """For a tool through which others are called: the call that is made, and the tool for it."""
 
     @classmethod
     @plainly
@@ -213,6 +221,7 @@ def tool(
     isolation: Literal["process"] | None = None,
     max_result: int = 100_000,
     read_only: bool = False,
+    deferred: bool | Literal["auto"] = False,
 ) -> ToolDecorator: ...
 @plainly
 def tool(
@@ -225,7 +234,8 @@ def tool(
 ) -> Any:
     """Make a typed function a tool, with a schema from its annotations and descriptions from its docstring.
 
-    `read_only=True` says that it changes nothing, so plan mode offers it.
+    `read_only=True` says that it changes nothing, so plan mode offers it; `deferred=True` keeps it out of
+    the model's context until the model looks for it.
     """
     _check_names(options, ("name", "description", *_OPTIONS, "isolation"))
     if function is None:
@@ -287,8 +297,11 @@ def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
 
 
 def check_names(tools: Sequence[Tool]) -> None:
-    """Refuse two tools of one name."""
+    """Refuse two tools of one name, and one with the name of a tool by which deferred ones are used."""
     names = [tool.name for tool in tools]
+    if (FIND_TOOLS in names or CALL_TOOL in names) and any(tool.deferred for tool in tools):
+        name = FIND_TOOLS if FIND_TOOLS in names else CALL_TOOL
+        raise InvalidTool(f"{name!r} finds or calls deferred tools; rename your tool with @tool(name=...)")
     if len(set(names)) < len(names):
         name = next(name for at, name in enumerate(names) if name in names[:at])
         raise InvalidTool(f"two tools are named {name!r}; rename one with @tool(name=...), or its MCP server")

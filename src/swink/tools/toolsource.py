@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any, Protocol, cast, runtime_checkable
 
+from msgspec import Struct
+
 from swink.errors import InvalidInput, InvalidTool
+from swink.messages import Message
 from swink.messages.checks import check_list
 from swink.tools.definition import Tool, as_tool, as_tools, check_names
 from swink.tools.workers import Abandoned, run_in_thread
@@ -42,12 +45,30 @@ def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
     return tuple(offers)
 
 
+class TurnContext(Struct, frozen=True):
+    """What is known at the start of a turn, for what decides about its tools."""
+
+    deps: Any = None
+    state: Mapping[str, Any] = {}
+    messages: Sequence[Message] = ()
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("state", self.state), ("messages", self.messages)]  # never the dependencies
+
+    def __repr__(self) -> str:
+        return f"TurnContext(state={self.state!r}, messages={self.messages!r})"
+
+
 async def offered_tools(
-    offers: Sequence[Tool | ToolSource], reserved: Sequence[Tool], warned: set[str]
+    offers: Sequence[Tool | ToolSource],
+    reserved: Sequence[Tool],
+    warned: set[str],
+    context: TurnContext | None = None,
 ) -> tuple[Tool, ...]:
     """The tools of a turn, each source asked once. Of two with one name the one named by itself stays.
 
-    `warned` remembers the names of tools left out, so that each is told once.
+    A name of the `reserved` ones, which the run adds, is left out. `warned` remembers the names of tools left
+    out, so that each is told once. A source may have `tools_for(context)` instead of `tools()`.
     """
     gone = [offer for offer in offers if isinstance(offer, Tool) and offer.description == GONE]
     offers = [offer for offer in offers if offer not in gone]
@@ -57,19 +78,21 @@ async def offered_tools(
         if isinstance(offer, Tool):
             tools.append(offer)
             continue
-        for tool in await _ask(offer):
+        for tool in await _ask(offer, context or TurnContext()):
             if tool.name not in taken:
                 taken.add(tool.name)
                 tools.append(tool)
             elif tool.name not in warned:
                 warned.add(tool.name)
                 log.warning("%s: there is another tool named %r; rename one", _name(offer), tool.name)
-    return (*tools, *[tool for tool in gone if tool.name not in taken], *reserved)
+    return (*tools, *[tool for tool in gone if tool.name not in taken])
 
 
-async def _ask(source: ToolSource) -> tuple[Tool, ...]:
+async def _ask(source: ToolSource, context: TurnContext) -> tuple[Tool, ...]:
+    asked: Any = getattr(source, "tools_for", None)
+    given = {} if asked is None else {"context": context}
     try:
-        return as_tools(await run_in_thread(source.tools, {}, _name(source), lambda: None))
+        return as_tools(await run_in_thread(asked or source.tools, given, _name(source), lambda: None))
     except Abandoned:
         raise asyncio.CancelledError from None
     except (InvalidInput, InvalidTool) as error:

@@ -30,6 +30,7 @@ from swink.system.aio import call_later, resolve
 from swink.system.threads import in_thread
 from swink.tools import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 from swink.tools.toolresult import LARGE, converted, is_large
+from swink.tools.toolsearch import describe_unknown
 from swink.tools.workers import GRACE, Abandoned
 
 log = logging.getLogger("swink.tool")
@@ -218,9 +219,7 @@ class _Batch:
     def _prepare(self, call: Call) -> bool:
         """Make the arguments what the tool takes; a call that cannot start is settled here."""
         if call.tool is None:
-            known = ", ".join(tool.name for tool in self.run.setup.tools) or "none"
-            text = f"error: there is no tool named {call.call.name!r}; available: {known}"
-            self._ledger.settle(call, failure(text))
+            self._ledger.settle(call, failure(describe_unknown(call.call.name, self.run.setup.tools)))
             return False
         try:
             call.prepared = call.tool.prepare(call.arguments)

@@ -23,6 +23,8 @@ def llm_context(run: Run, messages: Sequence[Message], stream_fn: StreamFn) -> L
     """What the model is asked; if it does not begin with what was asked before, an event says where."""
     ledger, setup = run.ledger, run.setup
     model, config, tools = ledger.attempt.model, setup.config, setup.tools
+    if setup.search is not None:
+        tools = setup.search.offered(model, stream_fn)
     offered = () if model.capabilities is not None and not model.capabilities.tools else tools
     hosted = hosted_for(config.hosted, model) if config.hosted else ()
     context = LlmContext(setup.system_prompt, llm_messages(config, messages), offered, hosted)

@@ -10,7 +10,8 @@ from swink.errors import InvalidInput
 from swink.messages.codec import copy_state
 from swink.messages.history import History
 from swink.system.aio import resolve
-from swink.tools import Tool, as_offers, offered_tools
+from swink.tools import Tool, TurnContext, as_offers, offered_tools
+from swink.tools.toolsearch import ToolSearch, tool_search
 
 
 class TurnSetup:
@@ -25,6 +26,7 @@ class TurnSetup:
         "deps",
         "own_tools",
         "routes",
+        "search",
         "system_prompt",
         "tool_choice",
         "tools",
@@ -51,6 +53,8 @@ class TurnSetup:
         self.own_tools = tuple(tools)
         """Those of this run alone."""
         self.tools: tuple[Tool, ...] = self.own_tools
+        self.search: ToolSearch | None = None
+        """Which of them a model is sent, if any is deferred."""
         self.tool_choice = tool_choice
         self.system_prompt = ""
 
@@ -65,20 +69,24 @@ class TurnSetup:
                 or config.stream_fn is not before.stream_fn
                 or config.fallbacks is not before.fallbacks
             ):
-                self.routes = config.routes()
+                self.routes, self._offers = config.routes(), None
         if offers is not self._offers:
-            await self._take_tools(offers)
+            await self._take_tools(offers, history)
         if prompt is not self._prompt:
             await self._write_prompt(prompt, history)
 
-    async def _take_tools(self, offers: Sequence[Any]) -> None:
+    async def _take_tools(self, offers: Sequence[Any], history: History) -> None:
         given: Any = as_offers(offers)
+        self._offers = offers if type(offers) is tuple else None  # a list may be changed in place
         for offer in given:
             if type(offer) is not Tool:
-                self.tools = await offered_tools(given, self.own_tools, self.config.warned)
-                return
-        self.tools = (*given, *self.own_tools)
-        self._offers = offers if type(offers) is tuple else None  # a list may be changed in place
+                context = TurnContext(self.deps, copy_state(self.config.state), history.snapshot())
+                given = await offered_tools(given, self.own_tools, self.config.warned, context)
+                self._offers = None
+                break
+        window = self.routes[0][0].context_window
+        self.search = tool_search(given, self.own_tools, window, self.config.warned)
+        self.tools = (*given, *self.own_tools) if self.search is None else self.search.tools
 
     async def _write_prompt(self, prompt: SystemPrompt, history: History) -> None:
         self._prompt = prompt

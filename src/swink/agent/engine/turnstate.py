@@ -79,6 +79,8 @@ class Call:
     """One tool call on its way to a result."""
 
     def __init__(self, call: ToolCall, tool: Tool | None) -> None:
+        if tool is not None and tool.redirect is not None:
+            call, tool = tool.redirect(call)
         self.call = call
         self.tool = tool
         self.arguments = call.arguments

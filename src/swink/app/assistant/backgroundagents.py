@@ -273,9 +273,8 @@ def _lines(messages: Iterable[Message]) -> list[str]:
     for message in messages:
         if isinstance(message, AssistantMessage):
             found += [message.text] if message.text else []
-            found += [
-                f"  {clip_end(format_call(call.name, call.arguments), _SHOWN)}" for call in message.tool_calls
-            ]
+            calls = [call.resolved for call in message.tool_calls]
+            found += [f"  {clip_end(format_call(call.name, call.arguments), _SHOWN)}" for call in calls]
         elif isinstance(message, UserMessage):
             found.append(f"> {clip_end(message.text, _SHOWN)}")
     return found

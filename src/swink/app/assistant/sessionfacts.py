@@ -70,7 +70,7 @@ def what_is_left(conversation: Conversation) -> Iterator[str]:
     if turn is not None:
         waiting = "waits for your approval"
         states = ((turn.results, "finished"), (turn.pending, waiting), (turn.started, "outcome unknown"))
-        for call in turn.reply.tool_calls:
+        for call in [made.resolved for made in turn.reply.tool_calls]:
             state = next((word for calls, word in states if call.id in calls), "not started")
             yield f"{format_call(call.name, call.arguments)}: {state}"
     elif isinstance(last, UserMessage):

@@ -91,7 +91,7 @@ def _message_lines(message: Message, most: int | None, mark: str = "") -> Iterat
         case AssistantMessage():
             if message.text.strip():
                 yield from _cut(message.text, most)
-            for call in message.tool_calls:
+            for call in [made.resolved for made in message.tool_calls]:
                 yield add_style(shorten(f"→ {format_call(call.name, call.arguments)}"), "dim", sys.stdout)
             if message.error_message:
                 yield add_style(shorten(f"✗ {redact_text(message.error_message)}"), "dim", sys.stdout)

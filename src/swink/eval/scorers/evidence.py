@@ -64,8 +64,9 @@ def _content(message: Message) -> str:
         match block:
             case Text(text):
                 parts.append(text)
-            case ToolCall(_, name, arguments):
-                parts.append(f"calls {name} with {encode(arguments).decode()}")
+            case ToolCall():
+                call = block.resolved
+                parts.append(f"calls {call.name} with {encode(call.arguments).decode()}")
             case Thinking():
                 continue  # what it said and did is judged
             case _:

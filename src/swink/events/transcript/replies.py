@@ -92,8 +92,9 @@ def blocks_of(reply: AssistantMessage, number: int, seconds: float | None) -> It
                 yield ReplyBlock(id, text + _sources(citations), (), model, timestamp)
             case Thinking(text, redacted=redacted):
                 yield ThinkingBlock(id, text, redacted)
-            case ToolCall(call_id, name, arguments, partial):
-                yield ToolBlock(id, call_id, name, arguments, partial, timestamp=timestamp)
+            case ToolCall(call_id, _, _, partial):
+                made = content.resolved
+                yield ToolBlock(id, call_id, made.name, made.arguments, partial, timestamp=timestamp)
             case Image() | Document() | Audio() | Extension():
                 yield block_of(content, id, model, timestamp)
     if reply.stop_reason in ("length", "aborted", "error"):

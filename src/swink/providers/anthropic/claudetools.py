@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from swink.errors import StreamError
+from swink.messages.jsondata import object_of
 from swink.messages.providertools import (
     CodeExecution,
     HostedTool,
@@ -75,6 +76,9 @@ def describe(block: Mapping[str, Any]) -> str:
             text = f"{server}: {name}"
         case {"type": "web_search_tool_result", "content": list()}:
             text = f"web search: {len(block['content'])} results"
+        case {"type": "tool_search_tool_result", "content": {"tool_references": [*found]}}:
+            names = [str(reference.get("tool_name")) for reference in map(object_of, found)]
+            text = f"tools found: {', '.join(names) or 'none'}"
         case {"type": str(type), "content": {"error_code": code}}:
             text = f"{_words(type.removesuffix('_tool_result'))} failed: {code}"
         case {"type": "mcp_tool_result", "is_error": True}:

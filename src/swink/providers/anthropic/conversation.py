@@ -26,6 +26,7 @@ from swink.messages import (
     UrlSource,
 )
 from swink.providers.anthropic.claudetools import CONTAINER
+from swink.providers.anthropic.claudetoolsearch import found_tools
 from swink.providers.anthropic.eventtypes import sent_citation
 from swink.providers.claude import claude_version
 from swink.providers.convert import NO_OUTPUT, CallIds, Turns, is_own
@@ -45,6 +46,8 @@ class ClaudeConversation:
         self.items: list[Any] = self._turns.items
         self.container: dict[str, Any] | None = None
         """Where the code of the last reply ran that ran any."""
+        self.references: set[str] = set()
+        """The tools that searches of the provider's have found."""
         self.thoughtless: bool | None = None
         """Whether the replies to the last user message began without a thought; None before the first."""
 
@@ -92,6 +95,7 @@ class ClaudeConversation:
                     self.container = cast("dict[str, Any]", data)
                 case Extension("anthropic", {"type": str()} as data) if ours:
                     blocks.append(cast("dict[str, Any]", data))
+                    self.references |= found_tools(blocks[-1])
                 case _:
                     pass  # thinking that was cut off, and what another model or provider made
         if message.stop_reason in ("error", "aborted", "length"):

@@ -13,6 +13,7 @@ from swink.messages import Extension, ModelSpec
 from swink.messages.providertools import McpConnector
 from swink.providers.adapter import Adapter, Ask, Wire
 from swink.providers.anthropic.claudetools import MCP_BETA, hosted_tools
+from swink.providers.anthropic.claudetoolsearch import SEARCH_TOOL, searches_tools, with_references
 from swink.providers.anthropic.conversation import ClaudeConversation
 from swink.providers.anthropic.stream import MessagesDecoder
 from swink.providers.claude import (
@@ -29,10 +30,10 @@ from swink.providers.claude import (
     takes_schema,
     without_thinking,
 )
-from swink.providers.convert import input_schema
+from swink.providers.convert import input_schema, is_deferred
 from swink.providers.notices import ALL_OPTIONS
 from swink.providers.thinking import asked_level, refuse, refuse_budget
-from swink.stream import BlockWriter, LlmContext
+from swink.stream import BlockWriter, LlmContext, ToolSpec
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 32_000
@@ -56,8 +57,10 @@ class Messages(Wire):
             body["output_config"] = {**body.get("output_config", {}), "format": schema}
         if context.system_prompt.strip():
             body["system"] = [{"type": "text", "text": context.system_prompt}]
-        body["messages"] = messages
         body |= _tools(ask)
+        body["messages"] = messages
+        if isinstance(ask.conversation, ClaudeConversation) and ask.conversation.references:
+            body["messages"] = with_references(messages, ask.conversation.references, body.get("tools", ()))
         if options.session_id:
             body["metadata"] = {"user_id": options.session_id}
         if options.stop:
@@ -83,6 +86,10 @@ class Messages(Wire):
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> MessagesDecoder:
         return MessagesDecoder(reply, ask.options)
+
+    def native_search(self, model: ModelSpec) -> bool:
+        """Whether Claude searches deferred tools here."""
+        return searches_tools(model)
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Whether Claude holds its answer to the schema: not where it is cited, as beside hosted tools."""
@@ -127,11 +134,11 @@ def _tools(ask: Ask) -> dict[str, Any]:
     fields = hosted_tools(context.hosted, claude_version(ask.model.model_id), ask.model.provider)
     # A tool that the provider describes may run here, such as its memory: a name is described once.
     described = {tool.get("name") for tool in (*fields["tools"], *options.extra.get("tools", ()))}
-    fields["tools"] += [
-        {"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)}
-        for tool in context.tools
-        if tool.name not in described
-    ]
+    undescribed = [tool for tool in context.tools if tool.name not in described]
+    told = [_described(tool, options.tool_choice) for tool in undescribed]
+    if any("defer_loading" in tool for tool in told):
+        fields["tools"].append(SEARCH_TOOL)
+    fields["tools"] += told
     if not fields["tools"]:
         return {}
     choice = _tool_choice(options.tool_choice or "auto")
@@ -140,6 +147,12 @@ def _tools(ask: Ask) -> dict[str, Any]:
     elif options.tool_choice is not None:
         fields["tool_choice"] = choice
     return fields
+
+
+def _described(tool: ToolSpec, choice: str | None) -> dict[str, Any]:
+    """A tool as the API is told of it; one that has to be called cannot wait until it is found."""
+    told = {"name": tool.name, "description": tool.description, "input_schema": input_schema(tool)}
+    return {**told, "defer_loading": True} if is_deferred(tool) and tool.name != choice else told
 
 
 def _is_past(moment: object) -> bool:
@@ -196,7 +209,10 @@ def _mark_for_cache(body: dict[str, Any], cache: bool | str) -> None:
     def marked(blocks: list[Any]) -> list[Any]:
         return [*blocks[:-1], {**blocks[-1], "cache_control": mark}]
 
-    for field in ("tools", "system"):
-        if blocks := body.get(field):
-            body[field] = marked(blocks)
+    if tools := body.get("tools"):
+        # A deferred tool is no part of the prefix, and takes no mark.
+        end = max((at for at, tool in enumerate(tools, 1) if not tool.get("defer_loading")), default=0)
+        body["tools"] = [*marked(tools[:end]), *tools[end:]] if end else tools
+    if system := body.get("system"):
+        body["system"] = marked(system)
     body["messages"] = mark_turns(body["messages"], marked)

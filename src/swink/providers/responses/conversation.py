@@ -31,6 +31,7 @@ from swink.providers.convert import NO_OUTPUT, CallIds, data_url, is_own, joined
 from swink.providers.exchange import encode_body
 from swink.providers.responses.dialect import ResponsesDialect
 from swink.providers.responses.stream import ITEMS
+from swink.providers.responses.toolspaces import without_open_search
 from swink.stream import parse_arguments
 
 _DRAWN = "The image that you made:"
@@ -117,6 +118,8 @@ class ResponsesConversation:
                     images.append(_image(block))
                 case _:
                     pass  # thinking, or a block, of another provider's
+        if message.stop_reason in ("error", "aborted", "length"):
+            items = without_open_search(items)
         while items and items[-1].get("type") == "reasoning":
             items.pop()  # it led to nothing, and the API wants what it led to
         if images:

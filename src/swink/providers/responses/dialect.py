@@ -41,6 +41,8 @@ class ResponsesDialect(Struct, frozen=True):
     summaries: bool = True
     limits_uses: bool = True
     cache_options: bool = False
+    tool_search: bool = False
+    """Whether the server searches deferred tools itself."""
     fixed_sampling: bool = True
     """Whether models that reason refuse a temperature."""
     unhonoured: frozenset[str] = frozenset(("stop", "seed"))
@@ -117,8 +119,11 @@ OPENAI = ResponsesDialect(
     is_reasoning_model,
     _INCLUDES,
     cache_options=True,
+    tool_search=True,
 )
-AZURE = ResponsesDialect("azure-responses", _HOSTED, _deployment_efforts, is_reasoning_model, _INCLUDES)
+AZURE = ResponsesDialect(
+    "azure-responses", _HOSTED, _deployment_efforts, is_reasoning_model, _INCLUDES, tool_search=True
+)
 XAI = ResponsesDialect(
     "xai-responses",
     {

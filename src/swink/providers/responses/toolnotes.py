@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from swink.messages.jsondata import list_of, texts_of
+from swink.messages.jsondata import list_of, object_of, texts_of
 
 _LONGEST = 200
 
@@ -30,6 +30,11 @@ def _describe(item: Mapping[str, Any]) -> str:
         case {"type": "image_generation_call"}:
             prompt = item.get("revised_prompt") or item.get("prompt") or ""
             return f"drew an image: {prompt}" if prompt else "drew an image"
+        case {"type": "tool_search_call", "arguments": {**asked}}:
+            return f"tool search: {', '.join(texts_of(asked.get('paths'))) or asked.get('query') or ''}"
+        case {"type": "tool_search_output", "tools": [*found]}:
+            names = texts_of([object_of(tool).get("name") for tool in found])
+            return f"tools found: {', '.join(names) or 'none'}"
         case {"type": "mcp_list_tools", "server_label": label}:
             return f"{label}: {_number(item.get('tools'), 'tool').lstrip(', ') or 'no tools'}"
         case {"type": "mcp_call", "server_label": label, "name": name}:

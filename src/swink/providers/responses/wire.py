@@ -10,11 +10,12 @@ from typing import Any
 from swink.messages import ModelSpec
 from swink.messages.providertools import WebSearch
 from swink.providers.adapter import Adapter, Ask, Wire
-from swink.providers.convert import cache_key, function_tool
+from swink.providers.convert import cache_key, is_deferred
 from swink.providers.notices import ALL_OPTIONS
 from swink.providers.responses.conversation import ResponsesConversation
 from swink.providers.responses.dialect import OPENAI, XAI, ResponsesDialect
 from swink.providers.responses.stream import ResponsesDecoder
+from swink.providers.responses.toolspaces import deferred_functions, function, searches_tools
 from swink.providers.strict import strict_schema
 from swink.providers.thinking import asked_level, gpt_version, nearest, refuse, refuse_budget
 from swink.stream import BlockWriter, LlmContext
@@ -59,6 +60,10 @@ class Responses(Wire):
 
     def decoder(self, reply: BlockWriter, ask: Ask) -> ResponsesDecoder:
         return ResponsesDecoder(reply, ask.options)
+
+    def native_search(self, model: ModelSpec) -> bool:
+        """Whether the model searches deferred tools."""
+        return self.dialect.tool_search and searches_tools(model)
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
         """Whether the model is known to follow a schema, which it does beside tools too."""
@@ -117,11 +122,9 @@ def _include(ask: Ask, dialect: ResponsesDialect) -> list[str]:
 
 def _tools(ask: Ask, dialect: ResponsesDialect) -> dict[str, Any]:
     context, options = ask.context, ask.options
-    # Strict schemas are the default here, and refuse optional parameters.
-    functions = [
-        {"type": "function", **function_tool(tool)["function"], "strict": False} for tool in context.tools
-    ]
-    tools = functions + [dialect.tool(tool) for tool in context.hosted]
+    waiting = [tool for tool in context.tools if is_deferred(tool) and tool.name != options.tool_choice]
+    functions = [function(tool) for tool in context.tools if tool not in waiting]
+    tools = functions + [dialect.tool(tool) for tool in context.hosted] + deferred_functions(waiting)
     if not tools:
         return {}
     said: dict[str, Any] = {"tools": tools}

@@ -29,7 +29,7 @@ from swink.system.aio import closing
 E = TypeVar("E", bound=AssistantMessageEvent)
 Events = AsyncIterator[AssistantMessageEvent]
 
-_TRAITS = ("timeout", "honours", "base_url", "asker", "check_key", "native_output")
+_TRAITS = ("timeout", "honours", "base_url", "asker", "check_key", "native_output", "native_search")
 """What others read off a stream function besides its events."""
 
 
@@ -82,6 +82,7 @@ def fallback(*stream_fns: StreamFn) -> StreamFn:
     wrapper: Any = copy_traits(stream_fns[0], stream)
     wrapper.asker = partial(asker_of, *stream_fns)
     wrapper.native_output = partial(native_output, stream_fns)
+    wrapper.native_search = partial(native_search, stream_fns)
     return wrapper
 
 
@@ -135,6 +136,12 @@ def native_output(stream_fns: Sequence[StreamFn], model: ModelSpec, context: Llm
     """Whether each of the stream functions sees to the schema of an answer itself."""
     each = [getattr(stream_fn, "native_output", None) for stream_fn in stream_fns]
     return all(asked is not None and asked(model, context) for asked in each)
+
+
+def native_search(stream_fns: Sequence[StreamFn], model: ModelSpec) -> bool:
+    """Whether each of the stream functions searches deferred tools itself."""
+    each = [getattr(stream_fn, "native_search", None) for stream_fn in stream_fns]
+    return all(asked is not None and asked(model) for asked in each)
 
 
 def server_of(stream_fn: StreamFn) -> str | None:

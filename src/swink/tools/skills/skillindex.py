@@ -16,17 +16,12 @@ Fill in forms. Use it when …
 """
 
 import html
-import math
-import re
-from collections import Counter
 from collections.abc import Sequence
 
 from swink.messages.tokens import text_size
+from swink.tools.bm25 import WordIndex, words_of
 from swink.tools.skills.skillfile import Skill
 
-_WORD = re.compile(r"\w+")
-_FREQUENCY, _LENGTH = 1.2, 0.75
-"""The usual constants of BM25."""
 _NAME_WEIGHT = 3
 
 
@@ -50,17 +45,8 @@ def _enclosed(entries: Sequence[str]) -> str:
 
 def search_skills(skills: Sequence[Skill], query: str, most: int = 5) -> list[Skill]:
     """The skills whose names and descriptions fit a query best, by BM25."""
-    texts = [Counter(_words(skill)) for skill in skills]
-    usual = sum(text.total() for text in texts) / max(len(texts), 1)
-    scores: dict[int, float] = {}
-    for word in set(_stems(query)):
-        having = [at for at, text in enumerate(texts) if word in text]
-        weight = math.log(1 + (len(texts) - len(having) + 0.5) / (len(having) + 0.5))
-        for at in having:
-            count, length = texts[at][word], texts[at].total() / usual
-            part = count * (_FREQUENCY + 1) / (count + _FREQUENCY * (1 - _LENGTH + _LENGTH * length))
-            scores[at] = scores.get(at, 0.0) + weight * part
-    return [skills[at] for at in sorted(scores, key=lambda at: (-scores[at], at))[:most]]
+    index = WordIndex(_words(skill) for skill in skills)
+    return [skills[place] for place in index.search(query, most)]
 
 
 def _entry(skill: Skill) -> str:
@@ -70,10 +56,4 @@ def _entry(skill: Skill) -> str:
 
 
 def _words(skill: Skill) -> list[str]:
-    return _stems(skill.name) * _NAME_WEIGHT + _stems(skill.description)
-
-
-def _stems(text: str) -> list[str]:
-    """The words of a text, without the endings that tell one form of an English word from another."""
-    words = _WORD.findall(text.casefold())
-    return [re.sub(r"(?:ing|ed|es|s)$", "", word) if len(word) > 4 else word for word in words]
+    return words_of(skill.name) * _NAME_WEIGHT + words_of(skill.description)

@@ -131,7 +131,7 @@ def _is_entered(ctx: ToolContext, name: str) -> bool:
     if name in entered_skills(messages):
         return True
     last = next((message for message in reversed(messages) if isinstance(message, AssistantMessage)), None)
-    for call in () if last is None else last.tool_calls:
+    for call in () if last is None else [made.resolved for made in last.tool_calls]:
         if call.id == ctx.call_id:
             return False
         arguments: Any = call.arguments
