@@ -17,17 +17,17 @@ LARGE = LocalFigures(
 
 def test_there_is_a_table_where_it_fits():
     assert figures_text([SMALL, LARGE], 80).splitlines() == [
-        "local model    solved  first  later  tok/s  memory   fetch",
-        "small-135m    3 of 40  9.8 s  2.5 s     28  604 MB   93 MB",
-        "large-1.5b   31 of 40      –   29 s      –  1.8 GB  1.1 GB",
+        "local model  solved  first  later  tok/s  memory   fetch",
+        "small-135m     3/40  9.8 s  2.5 s     28  604 MB   93 MB",
+        "large-1.5b    31/40      –   29 s      –  1.8 GB  1.1 GB",
     ]
 
 
 def test_there_are_sentences_where_it_does_not_and_they_leave_out_what_was_not_measured():
     assert figures_text([SMALL, LARGE], 40).splitlines() == [
-        "small-135m: 3 of 40 solved, first word after 9.8 s, later 2.5 s, 28 tokens/s, 604 MB of memory, "
+        "small-135m: 3/40 solved, first word after 9.8 s, later 2.5 s, 28 tokens/s, 604 MB of memory, "
         "93 MB to fetch",
-        "large-1.5b: 31 of 40 solved, later 29 s, 1.8 GB of memory, 1.1 GB to fetch",
+        "large-1.5b: 31/40 solved, later 29 s, 1.8 GB of memory, 1.1 GB to fetch",
     ]
 
 

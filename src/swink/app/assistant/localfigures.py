@@ -34,7 +34,7 @@ class LocalFigures(Struct, frozen=True):
         """The figures for people, in the order of the table."""
         waits = [_shown(seconds, "s") for seconds in (self.first_start, self.later_prompts)]
         sizes = [_megabytes(self.memory), _megabytes(self.download / 1e6)]
-        return [self.model, f"{self.solved} of {self.tasks}", *waits, _shown(self.writing), *sizes]
+        return [self.model, f"{self.solved}/{self.tasks}", *waits, _shown(self.writing), *sizes]
 
 
 def read_figures(path: Path = FILE) -> tuple[LocalFigures, ...]:
