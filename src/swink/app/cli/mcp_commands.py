@@ -79,7 +79,7 @@ async def _log_in(server: "HttpServer", *, with_browser: bool) -> int | None:
     connection = ServerConnection(server, await load_sdk(), on_login=show, fresh_login=True)
     try:
         session = await connection.connected()
-        return len(session.tools) if asked else None
+        return len(session.lists.tools) if asked else None
     finally:
         await connection.close()
 
