@@ -354,11 +354,14 @@ async def test_hooks_hold_for_sub_agents_which_have_an_end_of_their_own(work: Pa
     assert (work / "log").read_text() == "sub\nmain\n"
 
 
-def test_an_environment_without_hooks_has_no_policy(work: Path):
+async def test_an_environment_without_hooks_makes_none_and_each_event_is_three_looks_at_files(work: Path):
     environment = AgentEnvironment(work, decided(look_up(work), True))
-    agent = environment.make_agent(MODEL, approve=Permissions("off"), stream_fn=ScriptedModel([]))
-    assert not agent._config.policies
+    agent = environment.make_agent(MODEL, approve=Permissions("off"), stream_fn=ScriptedModel(["Hello."]))
+    assert (await agent.run("Go.")).text == "Hello."
     assert environment.hooks.group is None
+    assert environment.hooks._watch is not None
+    assert len(environment.hooks._watch._paths) == 3
+    await environment.aclose()
 
 
 def test_what_means_nothing_is_said_and_the_rest_is_run():
@@ -422,3 +425,111 @@ async def test_a_hook_blocks_a_compaction_of_the_person(work: Path):
     await run(scene)
     assert await scene.environment.hooks.events.before_compaction("manual") == "keep it"
     assert await AgentEnvironment(work).hooks.events.before_compaction("manual") == ""
+
+
+def write_user_hooks(text: str) -> None:
+    place = Path(os.environ["XDG_CONFIG_HOME"]) / "swink"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "config.toml").write_text(text)
+
+
+async def test_a_hook_of_the_user_that_appears_judges_the_next_call(work: Path):
+    scene = Scene(work, word="off")
+    scene.environment.settings = load_settings()
+    own = '[[hooks]]\nevent = "PreToolUse"\nmatcher = "read_file"\ncommand = "echo not now >&2; exit 2"\n'
+
+    def appear(*_: Any) -> ToolCall:
+        write_user_hooks(own)
+        return ToolCall("c2", "read_file", {"path": "main.py"})
+
+    await run(scene, ToolCall("c1", "read_file", {"path": "main.py"}), appear)
+    first, second = results(scene)
+    assert "x = 1" in first
+    assert "not now" in second
+
+
+async def test_a_hook_of_the_project_that_appears_is_asked_about_before_the_next_event(work: Path):
+    answer(look_up(work), "y")
+    scene = Scene(work, word="off")
+    asked: list[tuple[str, ...]] = []
+
+    async def ask(trust: Any) -> Any:
+        asked.append(trust.changes)
+        return answer(trust, "y")
+
+    scene.environment.hooks.ask_trust = ask
+
+    def appear(*_: Any) -> ToolCall:
+        give(work, one("PreToolUse", "echo from now on >&2; exit 2", "Read"))
+        return ToolCall("c2", "read_file", {"path": "main.py"})
+
+    await run(scene, ToolCall("c1", "read_file", {"path": "main.py"}), appear)
+    assert "from now on" in results(scene)[1]
+    assert len(asked) == 1
+    assert "PreToolUse(Read) runs echo from now on" in asked[0][0]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_a_guard_that_was_trusted_holds_until_the_person_agrees_to_its_change(
+    work: Path, is_there: bool
+):
+    give(work, one("PreToolUse", "echo guarded >&2; exit 2", "Read"))
+    answer(look_up(work), "y")
+    scene = Scene(work, word="off")
+    asked: list[Any] = []
+
+    async def escape(trust: Any) -> Any:
+        asked.append(trust)
+        return scene.environment.trust
+
+    scene.environment.hooks.ask_trust = escape if is_there else None
+
+    def disarm(*_: Any) -> ToolCall:
+        give(work, {"hooks": {}})
+        return ToolCall("c2", "read_file", {"path": "main.py"})
+
+    await run(
+        scene,
+        ToolCall("c1", "read_file", {"path": "main.py"}),
+        disarm,
+        ToolCall("c3", "read_file", {"path": "main.py"}),
+    )
+    assert ["guarded" in text for text in results(scene)] == [True, True, True]
+    told = [
+        notice for notice in scene.environment.take_notices() if "have changed and are not used" in notice
+    ]
+    assert (len(asked), len(told)) == ((1, 0) if is_there else (0, 1))
+
+
+async def test_an_abort_while_it_is_asked_asks_again_with_the_next_event(work: Path):
+    answer(look_up(work), "y")
+    scene, asking = Scene(work, word="off"), asyncio.Event()
+
+    async def wait(trust: Any) -> Any:
+        asking.set()
+        await asyncio.Event().wait()
+
+    scene.environment.hooks.ask_trust = wait
+    agent = scene.environment.make_agent(MODEL, stream_fn=ScriptedModel(["one", "two"]))
+    give(work, one("Stop", "true"))
+    for _ in range(2):
+        asking.clear()
+        task = asyncio.create_task(agent.run("Go."))
+        await asking.wait()
+        agent.abort()
+        assert (await task).stop_reason == "aborted"
+    await scene.environment.aclose()
+
+
+async def test_settings_that_cannot_be_read_leave_hooks_as_they_were(work: Path):
+    write_user_hooks('[[hooks]]\nevent = "PreToolUse"\ncommand = "echo mine >&2; exit 2"\n')
+    scene = Scene(work, word="off")
+    scene.environment.settings = load_settings()
+
+    def spoil(*_: Any) -> ToolCall:
+        write_user_hooks("[[hooks")
+        return ToolCall("c1", "read_file", {"path": "main.py"})
+
+    await run(scene, spoil)
+    assert "mine" in results(scene)[0]
+    assert any("hooks stay as they are" in notice for notice in scene.environment.take_notices())

@@ -100,6 +100,7 @@ class AgentEnvironment:
         self.servers = Servers(self.notify)
         self.hooks = SessionHooks(self.directory, self._tell_once)
         self.hooks.agent, self.hooks.servers = lambda: self.agent, self.servers.owners
+        self.hooks.retrust = lambda trust: self.open(trust=trust)
         self.sub_agents = SubAgents(self._make_sub_agent, lambda: self.shared_policies)
         self.commands: dict[str, CustomCommand] = {}
         """The user's own commands, and those of a trusted project, by name."""

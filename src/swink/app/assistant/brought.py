@@ -245,6 +245,13 @@ def _read_skills(project: Path, places: tuple[str, ...]) -> dict[str, BroughtFil
     return found
 
 
+def hook_digests(brought: Brought) -> dict[str, str]:
+    """What is to be remembered of hooks, and of the files that they name."""
+    named = {name: digest for each in brought.hook_programs.values() for name, digest in each.digests.items()}
+    own = {name: digest for name, digest in brought.digests.items() if name.partition(": ")[0] in HOOK_FILES}
+    return named | own
+
+
 def left_elsewhere(allowed: Mapping[str, str], now: Brought) -> dict[str, str]:
     """Those of the digests that are of skills in folders that were not looked into this time."""
     below = {name: _SKILLS_BELOW.match(name) for name in allowed}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from swink.agent import Agent
 from swink.agent.context.windows import Fit, Request, TransformFn
+from swink.app.assistant.hookwatch import Look
 from swink.messages import Message
 from swink.messages.history import Snapshot
 
@@ -33,12 +34,15 @@ Facts = Callable[[], Awaitable[Mapping[str, Any]]]
 class SessionEvents:
     """Tells the hooks of the life of a session; without any it does nothing."""
 
-    def __init__(self, group: "Callable[[], HookGroup | None]", agent: Callable[[], Agent | None]) -> None:
+    def __init__(
+        self, group: "Callable[[], HookGroup | None]", agent: Callable[[], Agent | None], look: Look
+    ) -> None:
         self.source: Source = "startup"
         """How the session begins that no hook has heard of yet."""
         self.reason: Reason = "other"
         """Why it ends when the environment is closed."""
         self._group = group
+        self._look = look
         self._agent = agent
         self._has_begun = False
         self._contexts: list[str] = []
@@ -49,8 +53,8 @@ class SessionEvents:
 
     def begin_soon(self) -> None:
         """Tell that the session starts, once, beside everything else."""
-        if not self._has_begun and self._group() is not None:
-            self._has_begun = True
+        had_begun, self._has_begun = self._has_begun, True
+        if not had_begun and self._group() is not None:
             self._tell_soon(partial(self._start, self.source))
 
     async def begin(self) -> None:
@@ -71,15 +75,17 @@ class SessionEvents:
 
     def change(self, before: Facts, reason: Reason, source: Source) -> None:
         """Tell that another conversation takes the place of one, of which `before` has the facts."""
-        had_begun, self._contexts = self._has_begun, []
-        self.source, self._has_begun = source, self._group() is not None
-        if had_begun and self._has_begun:
+        had_begun, self._has_begun, self._contexts = self._has_begun, True, []
+        self.source = source
+        if self._group() is None:
+            return
+        if had_begun:
             self._ending = self._tell_soon(partial(self._end, before, reason))
-        if self._has_begun:
-            self._tell_soon(partial(self._start, source))
+        self._tell_soon(partial(self._start, source))
 
     async def before_compaction(self, trigger: Literal["manual", "auto"], instructions: str = "") -> str:
         """Why a compaction is not made; empty if no hook blocks it."""
+        await self._look()
         group = self._group()
         if group is None:
             return ""

@@ -10,35 +10,41 @@ not run; where it would judge a call, the call is refused.
 """
 
 import asyncio
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
 from swink.agent import Agent
 from swink.agent.policy import ApprovalRequest, Policy, PolicyContext
+from swink.app.assistant.brought import hook_digests
 from swink.app.assistant.hookfiles import HOOK_FILES, make_hooks, read_own_hooks
+from swink.app.assistant.hookwatch import HookFileWatch, LateHooks
 from swink.app.assistant.person import Once, Question, Refuse, Reply
 from swink.app.assistant.sessionevents import SessionEvents
-from swink.app.assistant.settings import UserSettings
+from swink.app.assistant.settings import UserSettings, load_settings
 from swink.app.assistant.trust import Trust
-from swink.errors import SessionError
+from swink.errors import MisuseError, SessionError
 from swink.memory.session import Session
 from swink.messages import Message, ToolCall, UserMessage
 from swink.messages.redact.shown import show_arguments
+from swink.system.shorten import clip_list
+from swink.system.threads import in_thread
 
 if TYPE_CHECKING:
     from swink.app.assistant.hookpolicies import TrustedHooks
     from swink.app.assistant.hooktranscript import HookTranscript
     from swink.app.assistant.permissions import Permissions
+    from swink.policies.shellhook import ShellHook
 
 TITLE = "A hook wants you to decide about this call"
-RESTART = "hooks were added since swink was started; start it again to have them run"
+_AS_BEFORE = "those that you trusted go on as they were; swink trust shows and allows the others"
 _MODES = {"off": "bypassPermissions", "edits": "acceptEdits", "sandboxed": "acceptEdits", "deny": "dontAsk"}
 
 
 class SessionHooks:
-    """The hooks of one environment; without any it makes no policy and loads nothing."""
+    """The hooks of one environment; without any it loads nothing."""
 
     def __init__(self, directory: Path, tell: Callable[[str], None]) -> None:
         self.directory = directory
@@ -49,51 +55,97 @@ class SessionHooks:
         """Called with a prompt that a hook blocked; the conversation does not have it any more."""
         self._tell = tell
         self._permissions: Permissions | None = None
-        self._policies: list[Any] = []
+        self.ask_trust: Callable[[Trust], Awaitable[Trust]] | None = None
+        """Asks the person about a project that has changed; None: nobody can be asked."""
+        self.retrust: Callable[[Trust], Awaitable[None]] = _ignore
+        """Called with what the person has answered."""
+        self._policies: tuple[ShellHook | None, ShellHook | None] = (None, None)
+        self._trust, self._settings = Trust(directory, "unasked"), UserSettings(directory)
+        self._watch: HookFileWatch | None = None
+        self._watched: tuple[Path, Path] | None = None
+        self._looking = asyncio.Lock()
         self.session: Session | None = None
         """What keeps the conversation."""
         self._transcript: HookTranscript | None = None
-        self.events = SessionEvents(lambda: self.group, lambda: self.agent())
+        self.events = SessionEvents(lambda: self.group, lambda: self.agent(), self.look)
         """The life of the session, as hooks hear of it."""
         self._telling: set[asyncio.Task[Any]] = set()
 
     def make_policies(
         self, trust: Trust, settings: UserSettings, session: Session | None = None
     ) -> tuple[Sequence[Policy], Sequence[Policy]]:
-        """The policies of the agent and of its sub-agents; none where there are no hooks."""
+        """The policies of the agent and of its sub-agents."""
         self.session = session
         self.events.source = "resume" if session is not None and session.messages else "startup"
-        places = [trust.project / name for name in HOOK_FILES]
-        if not settings.hooks and not any(map(os.path.lexists, places)):
-            return (), ()
-        from swink.app.assistant.hookpolicies import MainHooks, SubAgentHooks
-
-        group = self._make_group(trust.project)
-        terms: Any = {"ask": self._ask_person, "servers": self.servers}
-        own, below = MainHooks(group, **terms), SubAgentHooks(group, **terms)
-        own.events, own.erase, self._policies = self.events, self._erase, [own, below]
         self.follow(settings, trust)  # a prompt may be sent before the environment is open
+        own = LateHooks(self.look, lambda: self._policies[0], for_sub_agents=False)
+        below = LateHooks(self.look, lambda: self._policies[1], for_sub_agents=True)
         return (own,), (below,)
 
     def follow(self, settings: UserSettings, trust: Trust) -> None:
         """Take the hooks of the settings and of what a trusted project brings along."""
+        self._trust, self._settings = trust, settings
+        if self._watch is None or self._watched != (trust.project, settings.path):
+            self._watched = trust.project, settings.path
+            self._watch = HookFileWatch([settings.path, *(trust.project / name for name in HOOK_FILES)])
         entries, problems = read_own_hooks(settings.hooks)
         entries += trust.brought.hooks if trust.is_trusted else ()
         if self.group is None and not entries and not problems:
             return
-        if self.agent() is not None and not self._policies:
-            self._tell(RESTART)
         hooks, wrong = make_hooks(entries)
         for problem in (*problems, *wrong):
             self._tell(problem)
         group = self._make_group(trust.project)
         group.hooks, group.programs = tuple(hooks), dict(trust.brought.hook_programs)
 
+    async def look(self) -> None:
+        """Take up what has changed in the files of hooks since they were read.
+
+        Those of a project that were trusted hold until others are.
+        """
+        if self._watch is None or not self._watch.has_changed:
+            return
+        async with self._looking:
+            state = self._watch.state()
+            if self._watch.has_changed:
+                await self._take_changes()
+                self._watch.accept(state)
+
+    async def _take_changes(self) -> None:
+        from swink.app.assistant.trust import TrustError, look_up
+
+        before, settings = self._trust, self._settings
+        try:
+            found = await in_thread(load_settings)
+            trust = await in_thread(look_up, self.directory)
+        except (MisuseError, TrustError) as error:
+            self._tell(f"{error}; hooks stay as they are")
+            return
+        if found.path == settings.path:
+            settings = replace(settings, hooks=found.hooks)
+        if not before.is_trusted or hook_digests(trust.brought) == hook_digests(before.brought):
+            self.follow(settings, before)
+        elif trust.is_trusted:
+            self.follow(settings, trust)
+        elif trust.standing == "changed" and self.ask_trust is not None:
+            self.follow(settings, before)
+            if (answer := await self.ask_trust(trust)) is not before:
+                await self.retrust(answer)
+        else:
+            self.follow(settings, before)
+            told = "; ".join(clip_list(trust.changes, 3)) or f"{trust.project} is not trusted any more"
+            self._tell(f"hooks of {trust.project} have changed and are not used so ({told}): {_AS_BEFORE}")
+
     def _make_group(self, project: Path) -> "TrustedHooks":
         from swink.app.assistant.hookpolicies import TrustedHooks
 
         if self.group is None:
-            self.group = TrustedHooks(self.directory, project, self._facts, self._tell)
+            from swink.app.assistant.hookpolicies import MainHooks, SubAgentHooks
+
+            group = self.group = TrustedHooks(self.directory, project, self._facts, self._tell)
+            terms: Any = {"ask": self._ask_person, "servers": self.servers}
+            own, below = MainHooks(group, **terms), SubAgentHooks(group, **terms)
+            own.events, own.erase, self._policies = self.events, self._erase, (own, below)
         return self.group
 
     def attend(self, permissions: "Permissions") -> None:
@@ -153,7 +205,11 @@ class SessionHooks:
 
     def _vouches(self, request: ApprovalRequest) -> str:
         """Why a call needs no question; empty if no hook has allowed it."""
-        return "a hook allowed it" if any(policy.allows(request) for policy in self._policies) else ""
+        return (
+            "a hook allowed it"
+            if any(policy is not None and policy.allows(request) for policy in self._policies)
+            else ""
+        )
 
     async def _ask_person(self, ctx: PolicyContext, call: ToolCall, reason: str) -> str | None:
         """None if the person allows a call that a hook asks about, else why not."""
@@ -172,6 +228,7 @@ class SessionHooks:
         from swink.policies.hooks.hookanswers import HookAnswer, join_answers
         from swink.policies.hooks.hookgroup import HookedCall
 
+        await self.look()
         group, request = self.group, question.request
         if group is None:
             return None
@@ -202,3 +259,7 @@ def _answered(messages: Sequence[Message]) -> Sequence[Message]:
     while end and isinstance(messages[end - 1], UserMessage):
         end -= 1
     return messages[:end]
+
+
+async def _ignore(trust: Trust) -> None:
+    pass

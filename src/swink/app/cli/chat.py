@@ -82,6 +82,7 @@ def _talk(arguments: argparse.Namespace, prompt: str) -> int:
     word, owners = approval_word(arguments), environment.servers.owners
     approver = terminal.permissions(word, environment.directory, owners)
     environment.attend(approver)
+    environment.hooks.ask_trust = lambda trust: terminal.ask_trust(trust, environment.trust)
     agent, snapshots = make_chat_agent(arguments, environment, approver, saved)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)

@@ -27,8 +27,10 @@ from swink.app.assistant.person import (
 )
 from swink.app.assistant.previews import CONTENT
 from swink.app.assistant.toolcalls import json_line
+from swink.app.assistant.trust import Trust, answer
 from swink.app.cli.terminal import say
 from swink.messages.redact.shown import escape_invisible
+from swink.system.threads import in_thread
 from swink.tools import ToolError
 from swink.tools.coding.workspace import Workspace
 
@@ -96,6 +98,16 @@ class TerminalPerson:
                     return domain_reply(question, key)
                 text = f"swink: please answer {', '.join(options)}: "
             return Refuse(by=NOT_UNDERSTOOD)
+
+    async def ask_trust(self, trust: Trust, before: Trust) -> Trust:
+        """What the person says of a project that has changed; without an answer it is as before."""
+        async with self._alone:
+            lines = [str(trust.project), trust.question, *(f"  {change}" for change in trust.changes)]
+            lines += [f"  {key}  {meaning}" for key, meaning in trust.answers.items()]
+            shown = "\n".join(map(escape_invisible, lines))
+            typed = await _answer_to(f"{shown}\nswink: trust it? [{'/'.join(trust.answers)}] ")
+            key = (typed or "").strip().lower()[:1]
+            return await in_thread(answer, trust, key) if key in trust.answers else before
 
     async def fill_in(self, form: Form) -> list[str] | None:
         """The answers to what the agent asks, by number or in words; None if one is left empty."""

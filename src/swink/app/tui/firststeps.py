@@ -53,6 +53,7 @@ async def begin_work(
 
     environment.changed = changed
     environment.hooks.events.reason = "prompt_input_exit"
+    environment.hooks.ask_trust = lambda trust: ask_trust(context, trust, environment.trust)
     environment.hooks.blocked = lambda message: context.editor.put_back(said_text(message))
     context.driver.commands.sandbox = environment.sandbox
     saves = context.sessions is not None and context.sessions.saved_conversation is not None

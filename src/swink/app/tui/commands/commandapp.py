@@ -53,7 +53,12 @@ class CommandApp(TerminalApp):
                 answer.set_result(result)
 
         await self.push_screen(screen, left)
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:  # who asked does not want to know any more
+            if self.screen is screen:
+                screen.dismiss(None)
+            raise
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The command palette: every command of ours."""
