@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from swink.app.assistant.agentfiles import AgentFile, parse_agent, read_agents
 from swink.app.assistant.brought import read_brought
 from swink.app.assistant.headlines import BadHead, split_head
+from swink.app.assistant.trust import answer as trust
+from swink.app.assistant.trust import look_up
 
 
 def parse(text: str, name: str = "reviewer.md") -> AgentFile:
@@ -178,6 +180,38 @@ def test_the_nearest_agent_of_a_name_counts(places: Path):
         write(folder / "a.md", str(folder))
         assert read_agents(read_brought(project))[0]["a"].description == str(folder)
     assert read_agents(None)[0]["a"].description == str(order[3])
+
+
+def test_agents_of_folders_on_the_way_to_the_root_count_and_the_nearest_wins(places: Path):
+    project = places / "project"
+    below, beside = project / "pkg" / "deep", project / "other"
+    below.mkdir(parents=True)
+    beside.mkdir()
+    for folder in (project, project / "pkg", below, beside):
+        write(folder / ".claude/agents/a.md", folder.name)
+        write(folder / f".agents/agents/{folder.name}.md", "own")
+    found, _ = read_agents(read_brought(project, below))
+    assert found["a"].description == "deep"
+    assert [*found] == ["a", "deep", "pkg", "project"]
+    assert read_agents(read_brought(project, project / "pkg"))[0]["a"].description == "pkg"
+    assert [*read_agents(read_brought(project, beside))[0]] == ["a", "other", "project"]
+
+
+def test_an_answer_about_one_folder_leaves_what_was_allowed_in_another(places: Path):
+    project = places / "project"
+    (project / ".git").mkdir()
+    one, other = project / "one", project / "other"
+    for folder in (one, other):
+        write(folder / ".claude/agents/a.md", folder.name)
+    trust(look_up(one), "y")
+    assert look_up(one).is_trusted
+    assert look_up(other).changes == ("new: other/.claude/agents/a.md",)
+    trust(look_up(other), "y")
+    assert look_up(one).is_trusted
+    write(one / ".claude/agents/a.md", "changed")
+    assert look_up(one).standing == "changed"
+    assert look_up(other).is_trusted
+    assert look_up(project).is_trusted
 
 
 def test_broken_files_are_named_and_left_out_and_others_work(places: Path):

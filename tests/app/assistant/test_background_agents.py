@@ -15,8 +15,10 @@ from swink.agent.policy import ApprovalRequest
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.agentfiles import AgentFile
 from swink.app.assistant.agenttoolnames import parse_tools
+from swink.app.assistant.awaitedreports import AwaitReports
 from swink.errors import MisuseError
 from swink.events import ToolExecutionEnd
+from swink.events.transcript import Totals
 from swink.memory.jsonl import JsonlStore
 from swink.messages import AssistantMessage, ModelSpec, ToolCall, Usage
 from swink.policies import Budget, ToolDenyList
@@ -285,6 +287,102 @@ async def test_a_budget_counts_it_once_while_the_main_run_goes_on(project: Path)
     result = await scene.agent.run("Hi")
     assert result.usage.total == 11 * 4
     assert budget.spent.usage.total == 11 * (4 + 2)
+    await scene.environment.aclose()
+
+
+async def test_what_it_spends_is_among_the_totals_of_its_conversation_while_it_works(project: Path):
+    look = ToolCall("look", "read_file", {"path": "main.py"})
+
+    def part(task: str, context: Any) -> Any:
+        return look if context.messages[-1].role == "user" else "found"
+
+    cast = Cast([send_off("dig"), "Ok."], part)
+    scene = Scene(project, cast)
+    now = ["one"]
+    background = scene.environment.sub_agents.background
+    assert background is not None
+    background.conversation = lambda: now[0]
+    await scene.agent.run("Hi")
+    own = Totals(usage=Usage(input=1))
+    assert scene.environment.sub_agents.add_spent(own) == own
+    cast.open_gate("dig")
+    await scene.report()
+    spent = scene.environment.sub_agents.add_spent(own)
+    assert spent.usage.total == 1 + 11 * 2
+    assert spent.cost.total == pytest.approx(22e-6)
+    assert scene.environment.sub_agents.listed[0].cost == pytest.approx(22e-6)
+    now[0] = "another"
+    assert scene.environment.sub_agents.add_spent(own) == own
+    await scene.environment.aclose()
+
+
+class Waiting:
+    """An environment without a person, whose runs wait for background agents."""
+
+    def __init__(self, project: Path, cast: Cast, *policies: Any) -> None:
+        self.environment = AgentEnvironment(project)
+        self.told: list[str] = []
+        self.reports = AwaitReports(self.environment.sub_agents, project, self.told.append, saves=False)
+        self.agent: Agent = self.environment.make_agent(
+            LARGE,
+            stream_fn=cast.model(),
+            approve=lambda request: True,  # pyright: ignore[reportUnknownLambdaType]
+            policies=[self.reports, *policies],
+            system="MAIN",
+        )
+
+
+async def test_a_run_without_a_person_waits_and_goes_on_with_the_reports(project: Path):
+    answers = [[send_off("a"), send_off("b")], "I wait.", "One is there.", "Both are there."]
+    cast = Cast(answers, lambda task, context: f"{task} found")
+    scene = Waiting(project, cast)
+    running = asyncio.create_task(scene.agent.run("Hi"))
+    while not scene.told:
+        await asyncio.sleep(0)
+    assert scene.told == ["waiting for 2 background agents: agent_1, agent_2"]
+    cast.open_gate("b")
+    while len(scene.told) < 3:
+        await asyncio.sleep(0)
+    assert scene.told[1:] == [
+        "Background agent agent_2 (task) is done",
+        "waiting for 1 background agent: agent_1",
+    ]
+    cast.open_gate("a")
+    result = await running
+    assert result.text == "Both are there."
+    reports = [message.text for message in result.messages if message.role == "user"]
+    assert [text.splitlines()[-1] for text in reports] == ["Hi", "b found", "a found"]
+    scene.reports.leave()
+    assert len(scene.told) == 4
+    await scene.environment.aclose()
+
+
+async def test_the_deadline_and_an_abort_end_the_waiting_and_the_agents(project: Path):
+    for how in ("deadline", "abort"):
+        cast = Cast([send_off("a"), "I wait."], lambda task, context: "never")
+        scene = Waiting(project, cast)
+        deadline = 0.2 if how == "deadline" else None
+        running = asyncio.create_task(scene.agent.run("Hi", deadline=deadline))
+        while not scene.told:
+            await asyncio.sleep(0)
+        if how == "abort":
+            scene.agent.abort()
+        result = await running
+        assert result.stop_reason == "aborted" or result.stopped or result.error
+        scene.reports.leave()
+        assert scene.told[-1] == "ended with the run, before they were done: agent_1"
+        await scene.environment.aclose()
+        assert [task for task in asyncio.all_tasks() if task.get_name().startswith("swink-agent")] == []
+
+
+async def test_the_limits_of_the_run_hold_while_it_waits(project: Path):
+    look = ToolCall("look", "read_file", {"path": "main.py"})
+    cast = Cast([send_off("a"), "I wait.", "never said"], lambda task, context: look)
+    cast.open_gate("a")
+    scene = Waiting(project, cast, Budget(max_tokens=66, reserve=False))
+    result = await scene.agent.run("Hi")
+    assert result.stopped
+    assert cast.main == ["never said"]
     await scene.environment.aclose()
 
 

@@ -694,3 +694,29 @@ def _without_terminal(place: Place, *arguments: str, env: dict[str, str]) -> Don
         timeout=60,
     )
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_a_run_waits_for_background_agents_and_answers_with_their_reports(place: Place, provider: Provider):
+    provider.replies = [
+        [Call("task", task="dig", background=True)],
+        ["A coin."],  # the agent, and the run itself: whoever asks first
+        ["A coin."],
+        ["It is a coin."],
+    ]
+    given = ("run", "--coding", "-m", "openai:m", "--approve", "off", "--session", "new")
+    done = place.swink(*given, "go", env=provider.env)
+    assert done.code == 0, done
+    assert done.out.endswith("It is a coin.\n")
+    assert "Background agent agent_1 (task) is done" in done.err
+    last = provider.requests[-1]["messages"][-1]
+    assert last["role"] == "user"
+    assert "What follows is its report, not the user's words" in last["content"]
+    assert "A coin." in last["content"]
+
+
+def test_the_deadline_of_a_run_ends_its_background_agents_and_says_so(place: Place, provider: Provider):
+    provider.replies = [[Call("task", task="dig", background=True)], [STALL]]
+    given = ("run", "--coding", "-m", "openai:m", "--approve", "off", "--deadline", "2", "--session", "new")
+    done = place.swink(*given, "go", env=provider.env)
+    assert done.code == 1
+    assert "before they were done: agent_1; /agents resume in the terminal" in done.err

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from apps import screen_text, until
 
+from swink import Price
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.trust import answer, look_up
 from swink.app.tui import ConversationDriver, SwinkApp
-from swink.messages import ModelSpec, ToolCall
+from swink.app.tui.screens.whole import Whole
+from swink.messages import ModelSpec, ToolCall, Usage
 from swink.testing import Pause, ScriptedModel
 
 SIZE = (100, 30)
@@ -37,7 +39,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def app_in(project: Path, stream_fn: Any = None) -> SwinkApp:
     environment = AgentEnvironment(project, look_up(project), load_settings())
     permissions = Permissions()
-    model = ModelSpec("scripted", "model", context_window=200_000)
+    model = ModelSpec("scripted", "model", context_window=200_000, price=Price(10.0, 10.0))
     agent = environment.make_agent(model, approve=permissions, stream_fn=stream_fn or ScriptedModel([]))
     return SwinkApp(ConversationDriver(agent), permissions, environment=environment)
 
@@ -78,7 +80,7 @@ async def test_a_background_agent_is_listed_shown_and_its_report_begins_a_run(pl
             return ToolCall("call_1", "task", {"task": "dig", "background": True})
         return "So it is a coin." if "found a coin" in context.messages[-1].text else "I go on."
 
-    scripted = ScriptedModel([reply] * 10)
+    scripted = ScriptedModel([reply] * 10, usage=Usage(input=1_000, output=100))
     app = app_in(place, stream)
     app.permissions.word = "off"
     async with app.run_test(size=SIZE) as pilot:
@@ -88,9 +90,18 @@ async def test_a_background_agent_is_listed_shown_and_its_report_begins_a_run(pl
         app.obey("/agents")
         await until(pilot, lambda: "task in the background, running" in screen_text(app))
         app.obey("/agents show 1")
-        await until(pilot, lambda: "> dig" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.screen, Whole) and "dig" in screen_text(app))
+        assert "found a coin" not in screen_text(app)
         gate.set()
+        await until(pilot, lambda: "found a coin" in screen_text(app))  # while it is open
+        await pilot.press("escape")
         await until(pilot, lambda: "So it is a coin." in screen_text(app))
+        app.obey("/agents show 1")
+        await until(pilot, lambda: isinstance(app.screen, Whole) and "found a coin" in screen_text(app))
+        await pilot.press("escape")
+        app.obey("/usage")
+        await until(pilot, lambda: "of it by sub-agents" in screen_text(app))
+        assert "in the background)" in screen_text(app)
         app.leave()
 
 

@@ -1,7 +1,8 @@
 """Agents as files: Markdown whose front matter says who works, and whose text is the system prompt.
 
-    .swink/agents, .agents/agents, .claude/agents of a trusted project; agents of the user's configuration,
-    ~/.agents/agents, ~/.claude/agents. Of two with one name the nearest counts: the first in this order.
+    .swink/agents, .agents/agents, .claude/agents of a trusted project, from where work is done up to its
+    root; agents of the user's configuration, ~/.agents/agents, ~/.claude/agents. Of two with one name the
+    nearest counts: the first in this order.
 
     ---
     name: reviewer
@@ -24,7 +25,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from swink.app.assistant.agenttoolnames import ToolNames, UnknownDenial, parse_tools
-from swink.app.assistant.brought import AGENTS, Brought
+from swink.app.assistant.brought import Brought
 from swink.app.assistant.headlines import AgentHead, BadHead, split_head
 from swink.system.places import config_dir
 
@@ -61,9 +62,8 @@ def read_agents(brought: Brought | None) -> tuple[dict[str, AgentFile], list[str
     """The agents of a trusted project and of the user by name, and what was wrong with others; blocking."""
     found: dict[str, AgentFile] = {}
     notices: list[str] = []
-    for folder in AGENTS if brought is not None else ():
-        assert brought is not None
-        theirs = brought.texts(folder, ".md")
+    for folder in () if brought is None else brought.agent_places:
+        theirs = {} if brought is None else brought.texts(folder, ".md")
         _take(found, notices, [(path, lambda data=data: data) for path, data in theirs.items()])
     home = Path(os.path.expanduser("~"))
     for place in (config_dir() / "agents", home / ".agents" / "agents", home / ".claude" / "agents"):

@@ -11,7 +11,7 @@ the end of that run leaves them running.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,8 @@ from swink.app.assistant.sessionfacts import what_is_left
 from swink.app.assistant.toolcalls import format_call
 from swink.errors import AgentError, MisuseError, SessionNotFound
 from swink.events import AgentStart, ToolExecutionStart, TurnStart
+from swink.events.transcript import Totals, Transcript
 from swink.memory.meta import new_id
-from swink.messages import AssistantMessage, Message, UserMessage
 from swink.stream import observer
 from swink.system.shorten import clip_end
 from swink.system.threads import in_thread
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _GO_ON = "You were interrupted. Go on with your task, and give your report."
 _SHOWN = 120
-_MOST_MESSAGES = 12
 
 
 class _Running(Struct):
@@ -53,6 +52,7 @@ class _Running(Struct):
     saved: SavedConversation | None
     conversation: object
     begun: "asyncio.Future[None]"
+    transcript: Transcript
     task: "asyncio.Task[None] | None" = None
     is_stopped: bool = False
 
@@ -75,12 +75,15 @@ class BackgroundAgents:
         """What binds one that is resumed: no run started it."""
         self.saves = False
         """Whether each has a session, so that it can be resumed."""
+        self.reports_interrupted = True
+        """Whether `look` tells of those that were interrupted."""
         self._make = make
         self._directory = directory
         self._show = show
         self._tell = tell
         self._running: dict[str, _Running] = {}
         self._interrupted: dict[str, AgentRecord] = {}
+        self._watched: dict[str, tuple[object, Transcript]] = {}
         self._is_closing = False
         self._count = 0
 
@@ -95,7 +98,7 @@ class BackgroundAgents:
 
     async def look(self) -> None:
         """Report the agents of this directory that were interrupted, each once."""
-        if not self.is_wanted:
+        if not (self.is_wanted and self.reports_interrupted):
             return
         known = {record.session for record in self._interrupted.values()}
         for record in await in_thread(find_interrupted, self._directory):
@@ -153,10 +156,23 @@ class BackgroundAgents:
             running.agent.abort()
         return running is not None
 
-    def lines(self, id: str) -> list[str] | None:
-        """What one that runs has said and done last, a line each; None if none does."""
-        running = self._running.get(id)
-        return None if running is None else _lines(running.agent.messages[-_MOST_MESSAGES:])
+    @property
+    def running(self) -> Sequence[str]:
+        """Those that run now, by their ids."""
+        return list(self._running)
+
+    def transcript(self, id: str) -> Transcript | None:
+        """What one says and does, as it comes and when it has ended; None if it did not run here."""
+        watched = self._watched.get(id)
+        return None if watched is None else watched[1]
+
+    def add_spent(self, totals: Totals) -> Totals:
+        """The totals of the conversation that goes on now with what its background agents spent so far."""
+        now = self.conversation()
+        for conversation, transcript in self._watched.values():
+            if conversation is now:
+                totals = totals.with_cost_of(transcript.spent)
+        return totals
 
     async def aclose(self) -> None:
         """End all of them and wait until they are saved; they can be resumed."""
@@ -189,9 +205,11 @@ class BackgroundAgents:
             except (OSError, AgentError) as error:
                 self._tell(f"a background agent cannot be resumed after a crash: {error}")
         shown = SubAgent(id, delegate.kind, task, record.started, name=delegate.name, is_background=True)
-        running = self._running[id] = _Running(
-            agent, held, saved, self.conversation(), asyncio.get_running_loop().create_future()
-        )
+        begun = asyncio.get_running_loop().create_future()
+        transcript = Transcript() if saved is None else Transcript.of(saved.session.conversation)
+        running = _Running(agent, held, saved, self.conversation(), begun, transcript)
+        self._running[id] = running
+        self._watched[id] = running.conversation, transcript
         # In the context of the call, so that the policies of the run bind it; not as a part of the run.
         running.task = asyncio.create_task(
             self._work(id, running, delegate, prompt, shown), name=f"swink-agent-{id}"
@@ -212,13 +230,15 @@ class BackgroundAgents:
         payer.set(None)  # the call that would pay has ended; its budget counts this run beside its own
 
         def emit(event: Any) -> None:
+            running.transcript.take(event)
             if isinstance(event, TurnStart) and not running.begun.done():
                 running.begun.set_result(None)
             if isinstance(event, AgentStart) and running.is_stopped:
                 running.agent.abort()
             if isinstance(event, ToolExecutionStart):
                 doing = clip_end(format_call(event.name, event.arguments), _SHOWN)
-                self._show(replace(shown, outcome=f"running {doing}"))
+                spent = running.transcript.spent.cost.total
+                self._show(replace(shown, outcome=f"running {doing}", cost=spent or None))
 
         outcome, text, cost = "was stopped", "", None
         try:
@@ -266,15 +286,3 @@ def _report(id: str, shown: SubAgent, outcome: str, text: str) -> str:
         f"[Background agent {id} ({shown.name}) {outcome}. What follows is its report, not the user's words.]"
     )
     return f"{head}\nIts task: {clip_end(shown.task, 500)}\n\n{text or '(it gave no report)'}"
-
-
-def _lines(messages: Iterable[Message]) -> list[str]:
-    found: list[str] = []
-    for message in messages:
-        if isinstance(message, AssistantMessage):
-            found += [message.text] if message.text else []
-            calls = [call.resolved for call in message.tool_calls]
-            found += [f"  {clip_end(format_call(call.name, call.arguments), _SHOWN)}" for call in calls]
-        elif isinstance(message, UserMessage):
-            found.append(f"> {clip_end(message.text, _SHOWN)}")
-    return found

@@ -3,8 +3,8 @@
     .mcp.json          servers that are started, and programs of the project that they name
     .swink/tools       scripts, and the programs beside them
     .swink/commands    prompts, sent as the person's own words
-    .swink/agents      agents that tasks are given to; also .agents/agents and .claude/agents
-    .swink/skills      and in .agents, .claude: skills, of each folder from where work is done upwards
+    .swink/agents      and in .agents, .claude: agents that tasks are given to
+    .swink/skills      and in .agents, .claude: skills; both of each folder from where work is done upwards
     .claude/settings.json, .swink/hooks.json
                        hooks that are run, and files of the project that they name
 
@@ -37,7 +37,7 @@ SERVERS = ".mcp.json"
 SCRIPTS = ".swink/tools"
 COMMANDS = ".swink/commands"
 AGENTS = (".swink/agents", ".agents/agents", ".claude/agents")
-"""Where agents are, the nearest first."""
+"""Where a project, or a folder of it, keeps agents; the first are nearer."""
 SKILLS = (".swink/skills", ".agents/skills", ".claude/skills")
 """Where a project, or a folder of it, keeps skills; the first are nearer."""
 BROUGHT_ALONG = (SERVERS, SCRIPTS, COMMANDS, *AGENTS, *SKILLS)
@@ -56,7 +56,7 @@ _TEXTS = (".json", ".toml", ".md")
 _MOST_LINES = 20
 _LONGEST = 1_000
 """Characters of a command that are shown; a longer one is marked as cut."""
-_SKILLS_BELOW = re.compile(r"(.+/\.(?:swink|agents|claude)/skills)(?:/|$)")
+_KEPT_BELOW = re.compile(r"(.+/\.(?:swink|agents|claude)/(?:skills|agents))(?:/|$)")
 _PROJECT = re.compile(
     r"\$\{(?:(?:CLAUDE|SWINK)_PROJECT_DIR|PWD)[^}]*\}|\$(?:(?:CLAUDE|SWINK)_PROJECT_DIR|PWD)\b"
     r"|(?:\$\(|`)\s*(?:pwd|git rev-parse --show-toplevel)\s*[)`]"
@@ -105,6 +105,8 @@ class Brought(Struct, frozen=True):
     """What each server names."""
     skill_places: tuple[str, ...] = SKILLS
     """Where skills were looked for, the nearest first."""
+    agent_places: tuple[str, ...] = AGENTS
+    """Where agents were looked for, the nearest first."""
     hooks: tuple[HookEntry, ...] = ()
     hook_programs: dict[str, Programs] = {}
     """What each command of a hook names."""
@@ -219,16 +221,18 @@ def _hook_fields(project: Path, entry: HookEntry) -> dict[str, Any]:
 
 def _read_luggage(project: Path, directory: Path) -> Brought:
     pieces: dict[str, BroughtFile] = {}
-    for place in (SERVERS, SCRIPTS, COMMANDS, *AGENTS):
+    agents = _list_upwards(project, directory, AGENTS)
+    for place in (SERVERS, SCRIPTS, COMMANDS, *agents):
         pieces |= read_place(project, place)
-    places = _skill_places(project, directory)
-    pieces |= _read_skills(project, places)
-    return replace(_with_servers(project, pieces), skill_places=places)
+    skills = _list_upwards(project, directory, SKILLS)
+    pieces |= _read_skills(project, skills)
+    return replace(_with_servers(project, pieces), skill_places=skills, agent_places=agents)
 
 
-def _skill_places(project: Path, directory: Path) -> tuple[str, ...]:
+def _list_upwards(project: Path, directory: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """These folders, in the project by their names, of each directory from one up to the project's."""
     above = [place for place in (directory, *directory.parents) if place.is_relative_to(project)]
-    found = [(place / name).relative_to(project) for place in above or [project] for name in SKILLS]
+    found = [(place / name).relative_to(project) for place in above or [project] for name in names]
     return tuple(_key(path.as_posix()) for path in found)
 
 
@@ -253,12 +257,11 @@ def hook_digests(brought: Brought) -> dict[str, str]:
 
 
 def left_elsewhere(allowed: Mapping[str, str], now: Brought) -> dict[str, str]:
-    """Those of the digests that are of skills in folders that were not looked into this time."""
-    below = {name: _SKILLS_BELOW.match(name) for name in allowed}
+    """Those of the digests that are of skills and agents in folders that were not looked into this time."""
+    below = {name: _KEPT_BELOW.match(name) for name in allowed}
+    places = (*now.skill_places, *now.agent_places)
     return {
-        name: allowed[name]
-        for name, found in below.items()
-        if found is not None and found[1] not in now.skill_places
+        name: allowed[name] for name, found in below.items() if found is not None and found[1] not in places
     }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swink.app.assistant.brought import AGENTS, COMMANDS, SCRIPTS, Brought, one_line, server_label
+from swink.app.assistant.brought import COMMANDS, SCRIPTS, Brought, one_line, server_label
 from swink.app.assistant.instructionfiles import find_instructions
 from swink.app.assistant.trust import Trust, look_afresh
 from swink.messages.redact import redact_text
@@ -28,7 +28,7 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
         found.append(("script", f"{_name(path, project)}{_command_of(data)}"))
     for path in brought.texts(COMMANDS, ".md"):
         found.append(("command", f"/{one_line(path.stem)}: {_name(path, project)}"))
-    for path in (path for folder in AGENTS for path in brought.texts(folder, ".md")):
+    for path in (path for folder in brought.agent_places for path in brought.texts(folder, ".md")):
         found.append(("agent", f"{one_line(path.stem)}: {_name(path, project)}"))
     for name in sorted(brought.pieces):
         path = project / name

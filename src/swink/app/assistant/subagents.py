@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from swink.app.assistant.agentfiles import AgentFile
     from swink.app.assistant.backgroundagents import BackgroundAgents
     from swink.app.assistant.brought import Brought
+    from swink.events.transcript import Totals
 
 _KEPT = 50
 _DESCRIBED = 600
@@ -108,6 +109,10 @@ class SubAgents:
         self.background.policies = self._policies
         self.background.deliver, self.background.saves = deliver, saves
         return self.background
+
+    def add_spent(self, totals: "Totals") -> "Totals":
+        """The totals of the conversation with what its background agents spent."""
+        return totals if self.background is None else self.background.add_spent(totals)
 
     async def look(self) -> None:
         """Report the background agents that were interrupted."""

@@ -1,6 +1,7 @@
 """`swink run`: one prompt, one answer, an exit code."""
 
 import argparse
+import asyncio
 import json
 import os
 import sys
@@ -33,6 +34,7 @@ from swink.tools.schema import Shape
 
 if TYPE_CHECKING:
     from swink.app.assistant.agentenvironment import AgentEnvironment
+    from swink.app.assistant.awaitedreports import AwaitReports
 
 Schema = Mapping[str, Any]
 
@@ -84,12 +86,20 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     saved = saved_run(arguments)
     trust = trust_without_person() if arguments.coding else None
     environment = open_environment(arguments, load_settings(), trust) if arguments.coding else None
-    agent = make_agent(arguments, session=None if saved is None else saved.session, environment=environment)
+    session, waiting = None if saved is None else saved.session, None
+    if environment is not None:
+        from swink.app.assistant.awaitedreports import AwaitReports
+
+        waiting = AwaitReports(
+            environment.sub_agents, environment.directory, environment.notify, saves=saved is not None
+        )
+    policies = [] if waiting is None else [waiting]
+    agent = make_agent(arguments, session=session, policies=policies, environment=environment)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
     answering = answer(agent, prompt, printer, arguments.deadline, schema)
     if environment is not None:
-        answering = _inside(environment, answering)
+        answering = _inside(environment, answering, waiting)
     if saved is None:
         return run_to_end(answering)
     if isinstance(printer, JsonPrinter):
@@ -104,20 +114,27 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     return code if code or saved.is_complete else 1
 
 
-async def _inside(environment: "AgentEnvironment", answering: Coroutine[Any, Any, int]) -> int:
-    """Answer in an environment that is open meanwhile."""
+async def _inside(
+    environment: "AgentEnvironment", answering: Coroutine[Any, Any, int], waiting: "AwaitReports | None"
+) -> int:
+    """Answer in an environment that is open meanwhile; what it has to say is said at once."""
 
     def tell() -> None:
         for notice in environment.take_notices():
             say(notice)
 
+    loop = asyncio.get_running_loop()
     try:
         await environment.open()
         await environment.servers.settle()
         tell()
+        environment.changed = lambda: loop.call_soon_threadsafe(tell)
         return await answering
     finally:
         answering.close()  # it has not begun if the environment did not open
+        environment.changed = lambda: None
+        if waiting is not None:
+            waiting.leave()
         tell()
         await environment.aclose()
 

@@ -111,7 +111,9 @@ class SwinkApp(CommandApp):
         for look in LOOKS.values():
             self.register_theme(theme(look))
         self.updater = ScreenUpdater(self, self.driver, self.permissions, self.attention, self.status_line)
-        self.updater.background = None if self.environment is None else self.environment.background
+        if self.environment is not None:
+            self.updater.background = self.environment.background
+            self.updater.add_spent = self.environment.sub_agents.add_spent
         self.use_look(self.look.name)
         self.driver.changed = self.permissions.changed = self._throttle.touch
         self.driver.refused = lambda input: self.editor.put_back(*map(said_text, prompts_of(input, ())))

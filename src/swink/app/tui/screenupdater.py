@@ -16,6 +16,7 @@ from swink.app.tui.status import Status, StatusBar
 from swink.app.tui.statusline import StatusLine
 from swink.app.tui.terminal import Attention, TerminalApp
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
+from swink.events.transcript import Totals
 from swink.models.catalog import with_limits
 from swink.tools.coding.background import Background
 
@@ -46,6 +47,8 @@ class ScreenUpdater:
         self.queue = app.query_one(QueueList)
         self.editor = app.query_one(Editor)
         self.bar = app.query_one(StatusBar)
+        self.add_spent: Callable[[Totals], Totals] = lambda totals: totals
+        """Adds what agents in the background spent."""
         self._hint = ""
         self._version = 0
         self._shown: object = None
@@ -134,7 +137,7 @@ class ScreenUpdater:
             thinking=driver.agent.thinking_level,
             mode="Plan" if driver.is_planning else "Execute",
             approval=self._permissions.word,
-            totals=driver.transcript.spent,
+            totals=self.add_spent(driver.transcript.spent),
             window=with_limits(model).context_window,
             estimated=driver.estimated_context,
             rate=driver.rate,

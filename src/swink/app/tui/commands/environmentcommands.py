@@ -10,6 +10,7 @@ from swink.app.assistant.settings import load_settings
 from swink.app.assistant.subagents import SubAgent
 from swink.app.assistant.trust import look_afresh, look_up
 from swink.app.tui.commands.commandtable import CommandContext, command
+from swink.app.tui.screens.whole import Whole
 from swink.app.tui.screens.wizard import Wizard
 from swink.errors import MisuseError
 from swink.events.transcript.blockkinds import counted
@@ -98,10 +99,10 @@ async def _obey_agents(context: CommandContext, word: str, id: str) -> None:
     elif word == "drop":
         background.drop(id)
         context.say("it is forgotten; its session stays")
-    elif word == "show" and (lines := background.lines(id)) is not None:
-        context.say("\n".join(lines) or "nothing yet")
+    elif word == "show" and (transcript := background.transcript(id)) is not None:
+        await context.ask(Whole(transcript, context.look))
     elif word == "show":
-        raise MisuseError("it does not run in the background; what it said is in its report or session")
+        raise MisuseError("it did not run in the background here; its call or its session has what it said")
     else:
         raise MisuseError("write /agents show, stop, resume or drop with a number")
 
@@ -151,8 +152,9 @@ async def context_use(context: CommandContext, rest: str) -> None:
 @command("/usage", other_names=("/cost",))
 def usage(context: CommandContext, rest: str) -> None:
     """tokens and cost of this conversation"""
-    transcript = context.driver.transcript
-    totals = transcript.spent
+    transcript, environment = context.driver.transcript, context.environment
+    inside = transcript.spent
+    totals = inside if environment is None else environment.sub_agents.add_spent(inside)
     used = totals.usage
     cached = f", {used.cache_read:,} of them from the cache" if used.cache_read else ""
     sent = used.input + used.cache_read + used.cache_write
@@ -163,7 +165,9 @@ def usage(context: CommandContext, rest: str) -> None:
         f"cost {format_dollars(totals.cost.total, 4)}{unpriced}",
     ]
     if (delegated := totals.cost.total - transcript.totals.cost.total) > 0:
-        lines.append(f"{format_dollars(delegated, 4)} of it by sub-agents")
+        aside = totals.cost.total - inside.cost.total
+        told = f" ({format_dollars(aside, 4)} in the background)" if aside > 0 else ""
+        lines.append(f"{format_dollars(delegated, 4)} of it by sub-agents{told}")
     context.say("\n".join(lines))
 
 
