@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.agent import Agent
 from swink.agent.policy import ApprovalRequest, PolicyContext, Rejected
@@ -165,6 +166,7 @@ def attended(
     return permissions, by_skill, person
 
 
+@tried(60, 1000)
 @given(allowed=st.lists(words, max_size=6))
 def test_whatever_a_skill_asks_for_a_call_that_rules_deny_is_denied(allowed: list[str], place: Path):
     skill = Skill("forms", "d", "b", place / "forms/SKILL.md", {"allowed-tools": " ".join(allowed)})
@@ -179,7 +181,7 @@ def test_whatever_a_skill_asks_for_a_call_that_rules_deny_is_denied(allowed: lis
     asyncio.run(denied())
 
 
-@settings(max_examples=25)
+@tried(25, 300)
 @given(allowed=st.lists(words, max_size=6))
 def test_what_a_skill_is_allowed_is_what_the_person_was_shown(allowed: list[str], place: Path):
     skill = Skill("forms", "d", "b", place / "forms/SKILL.md", {"allowed-tools": " ".join(allowed)})

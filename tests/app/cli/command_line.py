@@ -284,7 +284,7 @@ def without_styles(text: str) -> str:
 class Call:
     """A tool call in a script."""
 
-    def __init__(self, name: str, **arguments: Any) -> None:
+    def __init__(self, name: str, /, **arguments: Any) -> None:
         self.name = name
         self.arguments = arguments
 
