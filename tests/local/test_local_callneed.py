@@ -9,7 +9,7 @@ from tests.counts import tried
 from swink.local.callneed import Need, choose_tools, find_need, names_work, shift_likelihood
 from swink.local.describe import describe_tools, example_talk
 from swink.local.gguf import GgufHead
-from swink.local.prompt import MAX_CALLS, Answer, Choice, Native, native_tools, wanted_reply
+from swink.local.prompt import MAX_CALLS, Answer, Choice, Native, NativeCall, native_tools, wanted_reply
 from swink.messages import AssistantMessage, LlmMessage, ToolCall, ToolResultMessage, UserMessage
 from swink.stream import LlmContext, StreamOptions
 
@@ -144,7 +144,27 @@ def test_the_reply_follows_the_need():
     assert wanted(after(("text", False))) == Choice(TOOLS, made)
     assert wanted(after(MISSING, MISSING)) == Answer(after_calls=True)
     assert wanted(after(), tool_choice="none") == Answer()
-    assert wanted(after(), GgufHead(chat_template="{{ tools }}")) == Native(TOOLS)
+
+
+def test_a_template_that_knows_tools_is_forced_repaired_and_stopped_too():
+    head, made = GgufHead(chat_template="{{ tools }}"), (("read_file", '{"path":"0.py"}'),)
+    assert wanted(after(asked="Read this file"), head) == NativeCall(TOOLS, (READ,))
+    assert wanted(after(asked="Hello!"), head) == Native(TOOLS)
+    assert wanted(after(("text", False)), head) == Native(TOOLS)
+    assert wanted(after(MISSING), head) == NativeCall(TOOLS, TOOLS, made)
+    assert wanted(after(MISSING, MISSING), head) == Native(TOOLS, "none")
+    assert wanted(after(("tool call rejected: no", True)), head) == Native(TOOLS, "none")
+
+
+def test_a_template_with_channels_is_not_forced_but_stopped():
+    head = GgufHead(chat_template="{{ tools }}<|channel>")
+    assert wanted(after(), head) == Native(TOOLS)
+    assert wanted(after(MISSING, MISSING), head) == Native(TOOLS, "none")
+
+
+def test_after_many_calls_a_template_that_knows_tools_is_not_forced_to_another():
+    results = [MISSING if number % 2 else ("text", False) for number in range(MAX_CALLS)]
+    assert wanted(after(*results), GgufHead(chat_template="{{ tools }}")) == Native(TOOLS)
 
 
 def test_calls_that_go_wrong_and_right_in_turn_come_to_an_end():

@@ -187,6 +187,12 @@ async def test_a_template_that_knows_tools_gets_them_natively(weights: object):
         assert [(call.name, call.arguments) for call in message.tool_calls] == [("weather", {"city": "Oslo"})]
         message, _ = await ask(native, "Oslo?", tools=[Spec("t", "T.")], tool_choice="t", max_tokens=20)
         assert [call.name for call in message.tool_calls] == ["t"]
+        read = Spec("read_file", "Read a file.", {"path": {"type": "string"}})
+        message, done = await ask(native, "What does notes.txt say?", tools=[read], max_tokens=60)
+        assert isinstance(done, Done)
+        assert [(call.name, type(call.arguments["path"])) for call in message.tool_calls] == [
+            ("read_file", str)
+        ]
     finally:
         native.model(SMOL.model_id).unload()
 

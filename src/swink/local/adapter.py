@@ -20,7 +20,7 @@ from swink.local.llamacpp import Settings
 from swink.local.model import LocalModel, local_model
 from swink.local.prefix import FIXED
 from swink.local.progress import say_on_stderr
-from swink.local.prompt import Answer, Choice, ForcedCall, Native, Output
+from swink.local.prompt import Answer, Choice, ForcedCall, Native, NativeCall, Output
 from swink.local.replyrequests import VARIED, ReplyRequests
 from swink.local.schemas import LengthLimits
 from swink.local.states import Listener
@@ -147,6 +147,9 @@ class LocalStreamFn:
                     events = requests.first_choice(request, grammar, least)
                 else:
                     events = requests.choice(request, grammar, made, must_call=must_call)
+            case NativeCall(_, offered, made):
+                grammar = await call_in_thread("swink-local-grammar", lambda: call_grammar(offered, limits))
+                events = requests.choice(request, grammar, made, must_call=True)
             case Output(schema):
                 request["grammar"] = await call_in_thread(
                     "swink-local-grammar", lambda: output_grammar(schema, limits)
@@ -213,6 +216,10 @@ def _request(
                 request["grammar"] = NO_CALL
         case Native(tools, choice):
             request |= {"tools": prompt.native_tools(tools), "tool_choice": choice}
+        case NativeCall(tools):
+            # With another choice llama.cpp takes no grammar beside tools; the template shows them even so.
+            request |= {"tools": prompt.native_tools(tools), "tool_choice": "none"}
+            request |= {"temperature": 0.0, "dry_multiplier": 0.0, "logit_bias": _ONE_TOKEN}
     for name in ("temperature", "top_p", "seed", "stop"):
         if (value := getattr(options, name)) not in (None, ()):
             request[name] = value

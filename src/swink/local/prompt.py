@@ -79,13 +79,25 @@ class Native(Struct, frozen=True):
     choice: Literal["auto", "required", "none"] = "auto"
 
 
+class NativeCall(Struct, frozen=True):
+    """The chat template takes the tools, and one call to an `offered` one is wanted, which is not in `made`.
+
+    llama.cpp's own way to require a call lets a model write words before it, for ever; therefore it is
+    written in our form, under our grammar, and the template repeats it in its own.
+    """
+
+    tools: tuple[ToolSpec, ...]
+    offered: tuple[ToolSpec, ...]
+    made: tuple[tuple[str, str], ...] = ()
+
+
 class Output(Struct, frozen=True):
     """JSON of a schema is wanted, as text."""
 
     schema: Mapping[str, Any]
 
 
-Wanted = ForcedCall | Choice | Answer | Native | Output
+Wanted = ForcedCall | Choice | Answer | Native | NativeCall | Output
 
 
 def wanted_reply(
@@ -110,12 +122,14 @@ def wanted_reply(
                 return answer
             return Native(tools, "required") if head.has_channels else ForcedCall(tools)
         case None | "auto":
-            if native:
-                return answer if repeating else Native(tools)
-            need = "words" if len(calls) >= MAX_CALLS else find_need(context.messages, tools)
-            if need == "words":
+            need = find_need(context.messages, tools)
+            if need == "words" or (repeating if native else len(calls) >= MAX_CALLS):
                 return answer
+            if native and (need != "call" or head.has_channels or len(calls) >= MAX_CALLS):
+                return Native(tools)
             offered = choose_tools(context.messages, tools)
+            if native:
+                return NativeCall(tools, offered, tuple(calls))
             return Choice(offered, tuple(calls), must_call=need == "call")
         case name:
             named = tuple(tool for tool in tools if tool.name == name)
@@ -127,7 +141,7 @@ def wanted_reply(
 
 def chat_messages(context: LlmContext, wanted: Wanted, options: StreamOptions) -> list[dict[str, Any]]:
     """The messages of a request: plain text, or with native calls and results if the template takes them."""
-    if isinstance(wanted, Native):
+    if isinstance(wanted, Native | NativeCall):
         messages = [entry for message in context.messages for entry in _native(message)]
         system = [{"role": "system", "content": context.system_prompt}] if context.system_prompt else []
         return [*system, *messages]
