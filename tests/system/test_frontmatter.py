@@ -136,3 +136,30 @@ def test_whatever_is_read_means_the_same_in_yaml(pieces: list[str]):
 def test_texts_in_double_quotes_come_back(fields: dict[str, str]):
     text = yaml.dump(fields, default_style='"', width=40, allow_unicode=True) if fields else ""
     assert parse_fields(text).fields == fields
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("*", "*"),
+        ("[file] [name]", "[file] [name]"),
+        ("[Bash(git diff:*, git log:*)]", "[Bash(git diff:*, git log:*)]"),
+        ("@here: a text", "@here: a text"),
+        ("- one", "- one"),
+        ("a\ttab", "a tab"),
+        ("\n  - a\n   - b: [\n  c", "- a - b: [ c"),
+    ],
+)
+def test_a_lenient_reader_takes_for_a_text_what_yaml_refuses(value: str, text: str):
+    whole = f"---\nhint: {value}\nname: x\n---\nbody"
+    found = read_front_matter(whole, lenient=True)
+    assert found.fields == {"hint": text, "name": "x"}
+    assert (found.line("name"), found.body) == (whole.count("\n", 0, whole.index("name:")) + 1, "body")
+    with pytest.raises(BadFrontMatter):
+        read_front_matter(whole)
+
+
+@pytest.mark.parametrize("value", ['"a', "'a", "[a, b", "{a: b", '"a" b'])
+def test_a_lenient_reader_refuses_what_is_not_closed(value: str):
+    with pytest.raises(BadFrontMatter, match=r"^line 2: "):
+        read_front_matter(f"---\nhint: {value}\n---\nbody", lenient=True)

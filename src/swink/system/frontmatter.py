@@ -11,10 +11,12 @@
 
 What stands there is a subset of YAML that every reader of YAML understands alike: mappings, lists, plain,
 quoted and block texts. Every value is a text, a list or a mapping; `yes` and `1.0` are texts. Anchors, tags
-and a key that is there twice are refused, with their line.
+and a key that is there twice are refused, with their line. Where YAML would refuse a value, a lenient reader
+takes the rest of its line, and what is indented below it, for a text, as other programs do.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Union
 
 from msgspec import Struct
@@ -33,6 +35,7 @@ _NO_START = {
     "!": "a tag (!)",
     **dict.fromkeys("%@`,]}", "a sign that YAML keeps for itself"),
 }
+_SPLIT = re.compile(r",(?![^(]*\))")
 _FLOW = re.compile(
     r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|([^\s,\[\]{}"'#&*!|>%@`:-][^,\[\]{}:#]*))\s*"""
 )
@@ -51,7 +54,7 @@ class FrontMatter(Struct, frozen=True):
     """The fields of a file, the line of each, and the text after them.
 
     `oddities` are lines that stricter readers refuse: lists and mappings in brackets and, if it was read
-    leniently, a text with ": " that is not in quotes.
+    leniently, what was taken as a text though it is none in YAML.
     """
 
     fields: dict[str, Value]
@@ -59,6 +62,38 @@ class FrontMatter(Struct, frozen=True):
     body: str = ""
     body_line: int = 1
     oddities: tuple[tuple[int, str], ...] = ()
+    last_line: int = 1
+    """Where the front matter ends."""
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.fields
+
+    def line(self, key: str) -> int:
+        """Where a key stands; where it is missing, the first line."""
+        return self.lines.get(key, 1)
+
+    def text(self, key: str) -> str | None:
+        """A value as text, a list with commas; None if there is no such key, or it is a mapping."""
+        match self.fields.get(key):
+            case str() as text:
+                return text.strip()
+            case list() as items:
+                return ", ".join(str(item) for item in items)
+            case _:
+                return None
+
+    def words(self, key: str) -> Sequence[str] | None:
+        """A value as a list of words, written as a list or with commas; None if it is none."""
+        match self.fields.get(key):
+            case list() as items:
+                words = [item for item in items if isinstance(item, str)]
+                return words if len(words) == len(items) else None
+            case str() as text:
+                text = text.strip()
+                text = text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text
+                return [word.strip().strip("\"'") for word in _SPLIT.split(text) if word.strip()]
+            case _:
+                return None
 
 
 def has_front_matter(text: str) -> bool:
@@ -67,12 +102,8 @@ def has_front_matter(text: str) -> bool:
 
 
 def read_front_matter(text: str, *, lenient: bool = False) -> FrontMatter:
-    """The front matter of a file and its body; raises `BadFrontMatter`.
-
-    Other programs take the rest of a line for the text that it is, also if it holds ": "; so does this,
-    if it is `lenient`.
-    """
-    lines = text.replace("\r\n", "\n").split("\n")
+    """The front matter of a file and its body; raises `BadFrontMatter`."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[0].rstrip() != "---":
         raise BadFrontMatter(1, "the file does not begin with front matter, a line of ---")
     end = next((at for at, line in enumerate(lines) if at and line.rstrip() == "---"), None)
@@ -82,12 +113,14 @@ def read_front_matter(text: str, *, lenient: bool = False) -> FrontMatter:
     body = "\n".join(lines[end + 1 :])
     skipped = len(body) - len(body.lstrip())
     at = end + 2 + body.count("\n", 0, skipped)
-    return FrontMatter(found.fields, found.lines, body.strip(), at, found.oddities)
+    return FrontMatter(found.fields, found.lines, body.strip(), at, found.oddities, end + 1)
 
 
 def parse_fields(text: str, *, first_line: int = 1, lenient: bool = False) -> FrontMatter:
     """The fields in what stands between the lines of `---`; raises `BadFrontMatter`."""
-    if strange := _STRANGE.search(text):
+    if lenient:
+        text = text.replace("\t", " ")
+    elif strange := _STRANGE.search(text):
         line = first_line + text.count("\n", 0, strange.start())
         said = "a tab; use spaces" if strange[0] == "\t" else f"the character {strange[0]!r} is not allowed"
         raise BadFrontMatter(line, said)
@@ -158,8 +191,28 @@ class _Reader:
                 raise UnreadableYaml(at, f"the key {key!r} is there twice")
             if indent == 0 and self._depth == 0:
                 self.key_lines[key] = at + self._first
-            found[key] = self._value(line[parsed.end() :], indent, in_mapping=True)
+            found[key] = self._field(line[parsed.end() :], indent)
         return found
+
+    def _field(self, text: str, indent: int) -> Value:
+        """The value of a key; of a lenient reader's a text where there is no other."""
+        begun, depth = self.at, self._depth
+        try:
+            found = self._value(text, indent, in_mapping=True)
+            if self._lenient and self._next_indent() > indent:
+                raise UnreadableYaml(self.at, "this line is indented further than the one it belongs to")
+            return found
+        except UnreadableYaml as error:
+            text = text.strip()
+            is_open = text[:1] in ("'", '"') or (text[:1] in ("[", "{") and text[-1:] not in ("]", "}"))
+            if not self._lenient or is_open:
+                raise
+            self.at, self._depth = begun + 1, depth
+            self.oddities.append((error.at + self._first, error.problem))
+            while self.at < len(self.lines) and self.lines[self.at][: indent + 1].strip(" ") in ("", "-"):
+                text += f" {self.lines[self.at].strip()}"
+                self.at += 1
+            return text.strip()
 
     def _sequence(self, indent: int) -> list[Value]:
         found: list[Value] = []

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from swink.app.assistant.agentfiles import AgentFile, parse_agent, read_agents
 from swink.app.assistant.brought import read_brought
-from swink.app.assistant.headlines import BadHead, split_head
 from swink.app.assistant.trust import answer as trust
 from swink.app.assistant.trust import look_up
+from swink.system.frontmatter import BadFrontMatter, read_front_matter
 
 
 def parse(text: str, name: str = "reviewer.md") -> AgentFile:
@@ -26,28 +26,28 @@ def agent(*lines: str, body: str = "You review.") -> str:
     ("text", "line", "why"),
     [
         ("You review.", 1, "does not begin with"),
-        ("---\ndescription: d\nYou review.", 1, "does not end"),
+        ("---\ndescription: d\nYou review.", 3, "is not closed"),
         (agent("name: reviewer"), 1, "description is missing"),
         (agent("name: reviewer", "description:"), 3, "description is missing"),
         (agent("description: d", "name: a/b"), 3, "its name 'a/b'"),
-        (agent("description: d", "this is no line"), 3, "'this is no line' is not of the form"),
-        (agent("description: d", "description: e"), 3, "a second time"),
+        (agent("description: d", "this is no line"), 3, "expected `key: value` here"),
+        (agent("description: d", "description: e"), 3, "the key 'description' is there twice"),
         (agent("description: d", "", "max_turns: many"), 4, "max_turns is a number from 1 to"),
         (agent("description: d", "maxTurns: 0"), 3, "maxTurns is a number from 1 to"),
         (agent("description: d", "tools:"), 3, "tools is empty"),
         (agent("description: d", "tools:", "  Read: yes"), 3, "tools is no list"),
-        (agent("description: d", "tools: [Read, Grep"), 3, "does not end"),
+        (agent("description: d", "tools: [Read, Grep"), 3, "is not closed"),
         *[
             (agent("description: d", f"{key}: {word}"), 3, "what it denies is not known")
             for key in ("disallowedTools", "disallowed_tools", "disallowed-tools")
             for word in ("'*'", "Web*", "mcp__*", "mcp__git__pu*")
         ],
-        (agent('description: "d'), 2, "does not end with one"),
+        (agent('description: "d'), 2, 'the quote " is not closed'),
         (agent("description: d", body=""), 3, "the system prompt is missing"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_line(text: str, line: int, why: str):
-    with pytest.raises(BadHead, match=f"^line {line}: ") as refused:
+    with pytest.raises(BadFrontMatter, match=f"^line {line}: ") as refused:
         parse(text)
     assert why in str(refused.value)
 
@@ -63,7 +63,7 @@ def test_denials_of_all_spellings_count_together():
 
 
 def test_what_is_not_utf_8_is_refused_with_its_line():
-    with pytest.raises(BadHead, match="line 3: it is not UTF-8"):
+    with pytest.raises(BadFrontMatter, match="line 3: it is not UTF-8"):
         parse_agent(Path("a.md"), b"---\ndescription: d\nname: \xff\n---\nbody")
 
 
@@ -136,7 +136,7 @@ def test_any_text_is_an_agent_or_refused_with_a_line_that_it_has(text: str):
         line, found = 1, None
         try:
             found = parse_agent(Path("a.md"), whole.encode())
-        except BadHead as error:
+        except BadFrontMatter as error:
             line = error.line
         assert 1 <= line <= len(whole.splitlines()) + 2
         assert found is None or (found.description and found.prompt)
@@ -149,7 +149,7 @@ def test_any_text_is_an_agent_or_refused_with_a_line_that_it_has(text: str):
 )
 def test_a_list_means_the_same_in_every_form(words: list[str]):
     forms = [", ".join(words), f"[{', '.join(words)}]", "\n".join(["", *[f"- {word}" for word in words]])]
-    read = [split_head(f"---\ntools: {form}\n---\n")[0].words("tools") for form in forms]
+    read = [read_front_matter(f"---\ntools: {form}\n---\n", lenient=True).words("tools") for form in forms]
     assert read == [words, words, words]
 
 
@@ -223,7 +223,7 @@ def test_broken_files_are_named_and_left_out_and_others_work(places: Path):
     assert [*found] == ["good"]
     assert found["good"].description == "works"
     assert len(notices) == 2
-    assert "README.md is no agent: line 1: it does not begin" in notices[0]
+    assert "README.md is no agent: line 1: the file does not begin" in notices[0]
     assert "zwin.md is left out: good.md beside it is named good too" in notices[1]
 
 

@@ -18,10 +18,13 @@ def made(place: Path, name: str, body: str = "THE BODY", description: str = "Fil
 def test_new_writes_what_the_published_validator_accepts(place: Place):
     done = place.swink("skills", "new", "pdf-forms", "--description", 'Fill in: "forms" \\ now')
     assert done.code == 0
+    assert "description" not in done.err
     folder = place.here / ".agents/skills/pdf-forms"
     assert check_skill(folder) == []
     assert pytest.importorskip("skills_ref").validate(folder) == []
-    assert place.swink("skills", "new", "plain", "--user").code == 0
+    plain = place.swink("skills", "new", "plain", "--user")
+    assert plain.code == 0
+    assert "into its description" in plain.err
     assert place.swink("skills", "new", "pdf-forms").code == 2
 
 

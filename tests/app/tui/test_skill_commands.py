@@ -48,6 +48,18 @@ async def test_skills_are_listed_and_one_is_entered_once(home: Path):
         await until(pilot, lambda: "(in this conversation)" in screen_text(app))
 
 
+async def test_a_command_with_a_line_break_after_its_name_is_told_by_its_first_line(home: Path):
+    app = await full_app(home)
+    async with app.run_test(size=(150, 50)) as pilot:
+        for line in ("/skills\nfoo bar", "/skill:forms\nfoo"):
+            app.obey(line)
+            first = line.partition("\n")[0]
+            await until(
+                pilot, lambda first=first: f"there is no {first} with a line break" in screen_text(app)
+            )
+        assert "foo" not in screen_text(app)
+
+
 async def test_entering_a_skill_asks_once_for_what_it_wants_to_be_allowed(home: Path):
     made(home / "HOME/.claude/skills", "forms", more="allowed-tools: Bash(touch:*) Read\n")
     app = await full_app(home)

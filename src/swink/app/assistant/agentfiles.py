@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from swink.app.assistant.agenttoolnames import ToolNames, UnknownDenial, parse_tools
 from swink.app.assistant.brought import Brought
-from swink.app.assistant.headlines import AgentHead, BadHead, split_head
+from swink.system.frontmatter import BadFrontMatter, FrontMatter, read_front_matter
 from swink.system.places import config_dir
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -82,7 +82,7 @@ def _take(
         except OSError as error:
             notices.append(f"{path} was not read: {error.strerror or error}")
             continue
-        except BadHead as error:
+        except BadFrontMatter as error:
             notices.append(f"{path} is no agent: {error}")
             continue
         if agent.name in here:
@@ -111,23 +111,28 @@ def _read(path: Path) -> bytes:
 
 
 def parse_agent(path: Path, data: bytes) -> AgentFile:
-    """The agent in a file; raises `BadHead`, with the line, if it is none."""
+    """The agent in a file; raises `BadFrontMatter`, with the line, if it is none."""
     if len(data) > _MOST_BYTES:
-        raise BadHead(1, f"it is longer than {_MOST_BYTES:,} bytes")
+        raise BadFrontMatter(1, f"it is longer than {_MOST_BYTES:,} bytes")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise BadHead(line, "it is not UTF-8") from error
-    head, prompt = split_head(text)
+        raise BadFrontMatter(line, "it is not UTF-8") from error
+    head = read_front_matter(text, lenient=True)
+    prompt = head.body
     name = head.text("name") or path.stem
     if not _NAME.fullmatch(name):
-        raise BadHead(head.line("name"), f"its name {name[:80]!r} is not of a-z, 0-9, - and _, at most 64")
+        raise BadFrontMatter(
+            head.line("name"), f"its name {name[:80]!r} is not of a-z, 0-9, - and _, at most 64"
+        )
     description = " ".join((head.text("description") or "").split())
     if not description:
-        raise BadHead(head.line("description"), "description is missing: it says when to call the agent")
+        raise BadFrontMatter(
+            head.line("description"), "description is missing: it says when to call the agent"
+        )
     if not prompt:
-        raise BadHead(head.last_line, "it ends with its head: the system prompt is missing")
+        raise BadFrontMatter(head.last_line, "it ends with its head: the system prompt is missing")
     notes: list[str] = []
     return AgentFile(
         name,
@@ -143,7 +148,7 @@ def parse_agent(path: Path, data: bytes) -> AgentFile:
     )
 
 
-def _tools(head: AgentHead, notes: list[str]) -> ToolNames | None:
+def _tools(head: FrontMatter, notes: list[str]) -> ToolNames | None:
     if "tools" not in head:
         return None
     words = _words(head, "tools")
@@ -152,38 +157,42 @@ def _tools(head: AgentHead, notes: list[str]) -> ToolNames | None:
     return parse_tools(words, notes)
 
 
-def _denied(head: AgentHead) -> ToolNames:
+def _denied(head: FrontMatter) -> ToolNames:
     names, servers = frozenset[str](), frozenset[str]()
     for key in ("disallowedTools", "disallowed_tools", "disallowed-tools"):
         if key in head:
             try:
                 denied = parse_tools(_words(head, key), [], is_denial=True)
             except UnknownDenial as error:
-                raise BadHead(head.line(key), str(error)) from None
+                raise BadFrontMatter(head.line(key), str(error)) from None
             names, servers = names | denied.names, servers | denied.servers
     return ToolNames(names, servers)
 
 
-def _words(head: AgentHead, key: str) -> Sequence[str]:
+def _words(head: FrontMatter, key: str) -> Sequence[str]:
     words = head.words(key)
     if words is None:
-        raise BadHead(head.line(key), f"{key} is no list of names")
-    if not words and not head.is_empty_list(key):
-        raise BadHead(head.line(key), f"{key} is empty: name some, write [] for none, or leave the line out")
+        raise BadFrontMatter(head.line(key), f"{key} is no list of names")
+    if not words and head.fields[key] != []:
+        raise BadFrontMatter(
+            head.line(key), f"{key} is empty: name some, write [] for none, or leave the line out"
+        )
     return words
 
 
-def _model(head: AgentHead) -> str | None:
+def _model(head: FrontMatter) -> str | None:
     model = head.text("model")
     return None if model in (None, "", "inherit", "default") else model
 
 
-def _turns(head: AgentHead) -> int | None:
+def _turns(head: FrontMatter) -> int | None:
     for key in ("max_turns", "maxTurns", "max-turns"):
         text = head.text(key)
         if text is None:
             continue
         if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= _MOST_TURNS:
-            raise BadHead(head.line(key), f"{key} is a number from 1 to {_MOST_TURNS:,}, not {text[:40]!r}")
+            raise BadFrontMatter(
+                head.line(key), f"{key} is a number from 1 to {_MOST_TURNS:,}, not {text[:40]!r}"
+            )
         return int(text)
     return None

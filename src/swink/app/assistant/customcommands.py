@@ -19,6 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from swink.app.assistant.brought import COMMANDS, Brought
+from swink.system.frontmatter import has_front_matter, read_front_matter
 from swink.system.places import config_dir
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
@@ -92,16 +93,12 @@ def parse_command(path: Path, data: bytes) -> CustomCommand:
         raise ValueError("its name consists of a-z, 0-9, - and _")
     if len(data) > _MOST_BYTES:
         raise ValueError(f"it is longer than {_MOST_BYTES:,} bytes")
-    head, text = _split(data.decode("utf-8", "replace").replace("\r\n", "\n"))
-    if not text:
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    described = None
+    if has_front_matter(text):
+        head = read_front_matter(text, lenient=True)
+        described, text = head.text("description"), head.body
+    if not (text := text.strip()):
         raise ValueError("it is empty")
-    described = re.search(r"^description:\s*(.+)$", head, re.MULTILINE)
-    first = described[1].strip("\"' ") if described else text.partition("\n")[0].lstrip("# ")
-    return CustomCommand(f"/{path.stem}", first[:100], text, path)
-
-
-def _split(text: str) -> tuple[str, str]:
-    """What stands between the lines of `---` at the beginning, and the rest."""
-    if text.startswith("---\n") and (end := text.find("\n---\n", 3)) >= 0:
-        return text[4 : end + 1], text[end + 5 :].strip()
-    return "", text.strip()
+    about = (described or text.lstrip("# ")).partition("\n")[0]
+    return CustomCommand(f"/{path.stem}", about[:100], text, path)

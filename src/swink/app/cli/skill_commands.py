@@ -105,7 +105,8 @@ def new_command(arguments: argparse.Namespace) -> int:
         folder.rmdir()
         raise MisuseError(f"nothing was written: {problems[0].text}")
     print(folder / "SKILL.md")
-    say("write what it is for into its description: that is all a model sees before it enters the skill")
+    if not arguments.description:
+        say("write what it is for into its description: that is all a model sees before it enters the skill")
     return 0
 
 

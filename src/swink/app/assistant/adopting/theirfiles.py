@@ -11,8 +11,8 @@ from typing import Any, cast
 from swink.app.assistant.adopting.findings import Adoptable, Kind, Places, new_file
 from swink.app.assistant.agentfiles import parse_agent
 from swink.app.assistant.customcommands import parse_command
-from swink.app.assistant.headlines import split_head
 from swink.app.assistant.instructionfiles import imports_in
+from swink.system.frontmatter import read_front_matter
 from swink.system.places import config_dir
 from swink.tools.skills import list_files, read_skills
 
@@ -116,7 +116,7 @@ def find_agents(folder: Path, places: Places, *, is_users: bool, is_read: bool) 
                 raise OSError(f"it is not directly in {places.short(folder)}")
             text = read_text(path)
             agent = parse_agent(path, text.encode())
-            if "permission" in split_head(text)[0]:
+            if "permission" in read_front_matter(text, lenient=True):
                 raise ValueError("its permissions cannot be kept; name its tools in a line of tools:")
         except (OSError, ValueError) as error:
             yield Adoptable("agent", path, path.stem, "cannot", f"is no agent here: {error}")

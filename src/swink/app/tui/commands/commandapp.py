@@ -67,6 +67,10 @@ class CommandApp(TerminalApp):
 
     async def _obey(self, line: str) -> None:
         name, _, rest = line.partition(" ")
+        if "\n" in name:
+            first = name.partition("\n")[0]
+            self.driver.say(f"there is no {first} with a line break after it; put a blank there", "error")
+            return
         if name not in COMMANDS and self.environment and (own := self.environment.commands.get(name)):
             self.driver.send(own.expand(rest.strip()))
             return
