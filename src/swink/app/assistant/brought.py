@@ -48,6 +48,8 @@ nothing, and assistants are asked to keep it up to date.
 """
 MOST_FILES = 2_000
 """Files and folders in one place; with more nothing of it is used."""
+_MOST_IN_SKILLS = 10
+"""How many times as many there may be among skills, each of which is a folder."""
 MOST_BYTES = 64 << 20
 """Bytes of all files in one place, and of all programs of servers."""
 _KEPT = 1 << 20
@@ -301,15 +303,16 @@ def read_place(project: Path, place: str) -> dict[str, BroughtFile]:
         return {place: BroughtFile(f"in {_key(folder)}", problem="it leads out of the project")}
     found: dict[str, BroughtFile] = {}
     waiting, count, room = [place], 0, [MOST_BYTES]
+    most = MOST_FILES * (_MOST_IN_SKILLS if place.endswith(SKILLS) else 1)
     while waiting:
-        if count + len(waiting) > MOST_FILES:
-            return {place: BroughtFile("too many", problem=f"it holds more than {MOST_FILES:,} files")}
+        if count + len(waiting) > most:
+            return {place: BroughtFile("too many", problem=f"it holds more than {most:,} files")}
         name = waiting.pop()
         count += 1
         try:
             if stat.S_ISDIR(os.lstat(project / name).st_mode):
                 with os.scandir(project / name) as entries:
-                    waiting += [f"{name}/{entry.name}" for entry in islice(entries, MOST_FILES + 1)]
+                    waiting += [f"{name}/{entry.name}" for entry in islice(entries, most + 1)]
                 continue
         except OSError as error:
             found[_key(name)] = _unreadable(error)

@@ -32,6 +32,8 @@ from swink.tools.skills.skillfile import FILE_NAMES
 SHARE = 0.02
 """How much of a model's window the index of skills may take."""
 _USUAL_WINDOW = 200_000
+_MANY = 30
+"""Skills in one place, above which they are shown together."""
 
 
 class Shadowed(Struct, frozen=True):
@@ -67,8 +69,19 @@ class FoundSkills:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders that tools and commands may read."""
-        return [skill.folder for skill in self.skills.values()]
+        """The folders that tools and commands may read; blocking.
+
+        Where many are in one place it is the place itself, and those that links in it lead to: a sandbox
+        takes long for a thousand folders.
+        """
+        by_place: dict[Path, list[Path]] = {}
+        for skill in self.skills.values():
+            by_place.setdefault(skill.folder.parent, []).append(skill.folder)
+        found: list[Path] = []
+        for place, folders in by_place.items():
+            is_many = len(folders) > _MANY
+            found += [place, *filter(Path.is_symlink, folders)] if is_many else folders
+        return found
 
     def tools(self, window: int | None) -> Sequence[Tool]:
         """The tools for a model with such a window; the same ones as long as it does not change."""
@@ -112,6 +125,8 @@ def _brought_skills(brought: Brought) -> Iterator[Skill | BadSkill]:
             data = brought.pieces[name].data
             if data is None or file not in FILE_NAMES or folder.rpartition("/")[0] != place:
                 continue
+            if file != FILE_NAMES[0] and f"{folder}/{FILE_NAMES[0]}" in brought.pieces:
+                continue  # of both spellings in a folder the first counts
             path = brought.project / name
             try:
                 yield parse_skill(path, data)

@@ -74,7 +74,8 @@ def build_mounts(
     found += [path for path in linked if not is_beneath(path, "/etc")]
     seen = _select_outermost(found, str(root), home, secrets)
     installed = {path for path in chains if path in seen or is_beneath(path, "/opt")}
-    seen += [path for path in shown if not any(is_beneath(path, other) for other in seen)]
+    there = [path for path in shown if os.path.isdir(path)]  # one may have been removed since
+    seen += [path for path in there if not any(is_beneath(path, other) for other in seen)]
     return Mounts(str(root), home, tuple(seen), secrets, writable=(str(root),), tool_chains=tuple(installed))
 
 

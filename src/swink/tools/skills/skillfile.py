@@ -66,6 +66,11 @@ class Skill(Struct, frozen=True):
         return self.path.parent
 
     @property
+    def is_there(self) -> bool:
+        """Whether it has not been removed since it was read; blocking."""
+        return os.path.isfile(self.path)
+
+    @property
     def allowed_tools(self) -> str:
         """What it asks to be allowed, as it is written."""
         value = self.fields.get("allowed-tools", "")

@@ -70,6 +70,8 @@ def make_skill_tools(skills: Sequence[Skill], *, most_tokens: int = MOST_TOKENS)
             raise ToolError(f"there is no skill {name!r}{_nearest(name, list(by_name))}")
         if not again and _is_entered(ctx, chosen.name):
             return ToolResult((Text(f"The skill {chosen.name} is in this conversation already: follow it."),))
+        if not chosen.is_there:
+            raise ToolError(f"the skill {chosen.name} is gone: {chosen.path} was removed")
         return ToolResult((Text(enter_text(chosen)),), {"skill": chosen.name})
 
     @tool(read_only=True)

@@ -32,6 +32,8 @@ async def enter_skill(
     skill = None if found is None else found.skills.get(name)
     if skill is None:
         raise MisuseError(f"there is no skill {name!r}; /skills lists them")
+    if not await in_thread(lambda: skill.is_there):
+        raise MisuseError(f"the skill {name} is gone: {skill.path} was removed")
     if environment is not None and environment.skill_permissions is not None:
         await environment.skill_permissions.offer(skill)
     is_entered = name in entered_skills(driver.agent.messages)
