@@ -173,6 +173,8 @@ def test_a_file_that_a_command_names_is_part_of_what_is_trusted(work: Path):
         "cat 0<>tools/x.sh",
         "for each in ./tools/*.sh; do sh $each; done",
         "sh .claude/hooks/*.sh",
+        "sh {tools,other}/x.sh",
+        'sh "$CLAUDE_PROJECT_DIR"/{too,tool}s/{x,y}.sh',
     ],
 )
 def test_a_file_counts_however_the_command_writes_its_place(work: Path, command: str):
@@ -533,3 +535,47 @@ async def test_settings_that_cannot_be_read_leave_hooks_as_they_were(work: Path)
     await run(scene, spoil)
     assert "mine" in results(scene)[0]
     assert any("hooks stay as they are" in notice for notice in scene.environment.take_notices())
+
+
+def request_answer(**decision: Any) -> str:
+    output = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    return f"cat > asked; echo '{json.dumps(output)}'"
+
+
+ALLOW_OTHER = request_answer(behavior="allow", updatedInput={"command": "echo changed"})
+
+
+async def test_a_hook_for_permission_requests_changes_the_input_and_the_changed_one_runs(work: Path):
+    give(work, one("PermissionRequest", ALLOW_OTHER, "Bash"))
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert scene.asked == []
+    assert "changed" in results(scene)[0]
+    assert "hello" not in results(scene)[0]
+    why = scene.permissions.why("c1")
+    assert why is not None
+    assert "echo changed" in why.call
+
+
+async def test_what_it_is_changed_to_is_judged_by_rules_and_by_the_hooks_that_guard_calls(work: Path):
+    (work.parent / "permissions").write_text("deny bash(echo changed)\n")
+    give(work, one("PermissionRequest", ALLOW_OTHER, "Bash"))
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert "the user's rule" in results(scene)[0]
+    (work.parent / "permissions").write_text("")
+    guard = "grep -q changed && { echo guarded >&2; exit 2; }; exit 0"
+    give(work, {"hooks": one("PermissionRequest", ALLOW_OTHER)["hooks"] | one("PreToolUse", guard)["hooks"]})
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert "guarded" in results(scene)[0]
+    assert scene.asked == []
+
+
+async def test_hooks_that_change_an_input_against_each_other_do_not_go_on_for_ever(work: Path):
+    other = request_answer(behavior="allow", updatedInput={"command": "echo other"})
+    hooks = [{"hooks": [{"type": "command", "command": each} for each in (ALLOW_OTHER, other)]}]
+    give(work, {"hooks": {"PermissionRequest": hooks}})
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert "changed" in results(scene)[0]

@@ -215,6 +215,8 @@ class Permissions:
                 self._record(request, False, f"not asked: it {question.preview.summary}")
                 return Rejected(question.preview.summary)
             reply = await self._ask(question)
+            if isinstance(reply, Reconsider) and reply.arguments is not None:
+                return await person.judge_changed(self, request, reply.arguments)
             if isinstance(reply, Reconsider):
                 continue
             now = self._look(request.arguments)

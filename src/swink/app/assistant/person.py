@@ -10,16 +10,18 @@ take the answers, their keys and the defaults from here. Forms are asked in the 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from swink.agent.policy import ApprovalRequest
+from swink.agent.policy import Answer, ApprovalRequest, Approved
 from swink.app.assistant.forms import Form
 from swink.app.assistant.previews import Preview
 from swink.app.assistant.rulebook import Scope
 from swink.app.assistant.rules import NET, CallRule
+from swink.messages.redact.shown import show_arguments
 from swink.tools.coding.wishes import Wish
 
 
@@ -55,7 +57,9 @@ class Refuse(Struct, frozen=True):
 
 
 class Reconsider(Struct, frozen=True):
-    """A rule or another mode has decided while the question waited."""
+    """A rule or another mode has decided while the question waited, or a hook wants other arguments."""
+
+    arguments: dict[str, Any] | None = None
 
 
 Reply = Once | Always | AlwaysIndex | ByRule | Refuse | Reconsider
@@ -66,6 +70,20 @@ ABSENT = "nobody is there to approve this call"
 NOT_UNDERSTOOD = "the user gave no answer that is understood"
 UNSHOWN = "the call could not be shown to the user, so nobody could approve it"
 """Who or what refused, where no answer came."""
+
+
+async def judge_changed(
+    judge: Callable[[ApprovalRequest], Awaitable[Answer]], request: ApprovalRequest, arguments: dict[str, Any]
+) -> Answer:
+    """What is said of a call with other arguments, as of any call: those are what runs then."""
+    given = await judge(replace(request, arguments=arguments, shown=show_arguments(arguments)))
+    match given:
+        case True:
+            return Approved(arguments)
+        case Approved(None, note):
+            return Approved(arguments, note)
+        case _:
+            return given
 
 
 class Question(Struct, eq=False):

@@ -21,7 +21,7 @@ from swink.agent.policy import ApprovalRequest, Policy, PolicyContext
 from swink.app.assistant.brought import hook_digests
 from swink.app.assistant.hookfiles import HOOK_FILES, make_hooks, read_own_hooks
 from swink.app.assistant.hookwatch import HookFileWatch, LateHooks
-from swink.app.assistant.person import Once, Question, Refuse, Reply
+from swink.app.assistant.person import Once, Question, Reconsider, Refuse, Reply
 from swink.app.assistant.sessionevents import SessionEvents
 from swink.app.assistant.settings import UserSettings, load_settings
 from swink.app.assistant.trust import Trust
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from swink.app.assistant.hookpolicies import TrustedHooks
     from swink.app.assistant.hooktranscript import HookTranscript
     from swink.app.assistant.permissions import Permissions
+    from swink.policies.hooks import Hook
     from swink.policies.shellhook import ShellHook
 
 TITLE = "A hook wants you to decide about this call"
@@ -70,6 +71,8 @@ class SessionHooks:
         self.events = SessionEvents(lambda: self.group, lambda: self.agent(), self.look)
         """The life of the session, as hooks hear of it."""
         self._telling: set[asyncio.Task[Any]] = set()
+        self._changes: dict[str, tuple[Hook, dict[str, Any]]] = {}
+        """What a hook for PermissionRequest wants to run instead, by the id of the call."""
 
     def make_policies(
         self, trust: Trust, settings: UserSettings, session: Session | None = None
@@ -233,15 +236,28 @@ class SessionHooks:
         if group is None:
             return None
         answer = HookAnswer()
-        call = HookedCall(request.name, request.arguments, self.servers.get(request.name))
+        changed = self._changes.pop(request.call_id, None)
+        own = changed is not None and changed[1] == request.arguments
+        without = [changed[0]] if changed is not None and own else ()
+        call = HookedCall(request.name, request.arguments, self.servers.get(request.name), without)
         if not question.is_once and group.has("PermissionRequest"):
             fields: dict[str, Any] = {"tool_use_id": request.call_id, "permission_suggestions": []}
+            # Who makes hooks must not get past those that guard calls: they judge what it was changed to.
+            if without:
+                answers = [*await group.ask("PreToolUse", call, fields), (without[0], HookAnswer("allow"))]
+                answer = join_answers(each for _, each in answers)
+                if answer.updated_input not in (None, request.arguments):
+                    return Refuse("", "one hook changes the input that another one has changed")
             answers = await group.ask("PermissionRequest", call, fields)
-            answer = join_answers(each for _, each in answers)
+            answer = join_answers([answer, *(each for _, each in answers)])
+            if answer.updated_input is not None and answer.decision == "allow":
+                made = dict(answer.updated_input)
+                by = next(hook for hook, each in answers if each.updated_input is answer.updated_input)
+                if made != request.arguments and not without:
+                    self._changes[request.call_id] = by, made
+                    return Reconsider(made)
         if answer.stop is not None or answer.decision == "deny":
             return Refuse(answer.stop or answer.reason, "a hook refused it")
-        if answer.updated_input is not None:
-            return Refuse("", "a hook changes the input where it can only allow or deny; PreToolUse can")
         if answer.decision == "allow":
             return Once()
         if group.has("Notification"):
