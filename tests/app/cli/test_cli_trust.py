@@ -38,7 +38,7 @@ def test_yes_prints_what_the_folder_brings_along_and_remembers_it(place: Place, 
     assert done.out.splitlines() == [
         str(project),
         "  instructions  AGENTS.md",
-        "  server        files: npx -y files --key=[redacted]",
+        "  server        files: npx -y files --key=[redacted] (runs whatever `npx files` finds or fetches)",
         "  script        .swink/tools/count.toml: wc -l",
         "  command       /ship: .swink/commands/ship.md",
     ]

@@ -27,6 +27,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swink.app.assistant.beyondfiles import expand_braces, with_beyond
 from swink.app.assistant.hookfiles import HOOK_FILES, HookEntry, read_hook_file
 from swink.app.assistant.serverprograms import TooManyPrograms, command_line, named_files
 from swink.messages.redact import redact_text
@@ -211,13 +212,16 @@ def _hook_fields(project: Path, entry: HookEntry) -> dict[str, Any]:
         words = list(reader)
     except ValueError:
         words = []
+    words = [name for word in words for name in expand_braces(word)]
     matched = [
         name
         for word in words
         if _PATTERN.match(word)
         for name in islice(glob.iglob(word, root_dir=project), MOST_FILES)
     ]
-    spoken = [re.sub("[\"']", "", command), *(word for word in words if re.search(r"[\s=(]", word))]
+    bare = re.sub("[\"']", "", command)
+    expanded = [name for word in bare.split() if "{" in word for name in expand_braces(word)]
+    spoken = [bare, *expanded, *(word for word in words if re.search(r"[\s=(]", word))]
     return {"command": "sh", "args": ["-c", *(_WRITTEN.sub(" ", line) for line in spoken), *matched]}
 
 
@@ -344,24 +348,29 @@ def _label(name: str, now: Brought) -> str:
     """A file by its path; a server with what it would start or reach."""
     file, _, server = name.partition(": ")
     if file in HOOK_FILES and server:
-        return one_line(f"hook of {file}: {clip_end(redact_text(server), _LONGEST)}")
+        label = f"hook of {file}: {clip_end(redact_text(server), _LONGEST)}"
+        known = next((hook for hook in now.hooks if hook.source == file and _key(hook.name) == server), None)
+        return one_line(label if known is None else with_beyond(label, known.command, now.project))
     if file != SERVERS or not server:
         return one_line(name)
     fields = next((fields for known, fields in now.servers.items() if _key(known) == server), None)
-    return f"server {server_label(server, fields, of=f' of {SERVERS}')}"
+    return f"server {server_label(server, fields, of=f' of {SERVERS}', project=now.project)}"
 
 
-def server_label(name: str, fields: Any, of: str = "") -> str:
-    """A server by its name, with what it would start or reach."""
+def server_label(name: str, fields: Any, of: str = "", project: Path | None = None) -> str:
+    """A server by its name, with what it would start or reach, and what that runs beyond its files."""
+    beyond = ""
     match fields:
         case {"command": str()}:
-            what = " ".join(map(str, command_line(cast("dict[str, Any]", fields))))
+            words = list(map(str, command_line(cast("dict[str, Any]", fields))))
+            what = " ".join(words)
+            beyond = "" if project is None else with_beyond("", shlex.join(words), project)
         case {"url": str() as what}:
             pass
         case _:
             what = ""
     started = f": {clip_end(redact_text(what), _LONGEST)}" if what else ""
-    return one_line(f"{name}{of}{started}")
+    return one_line(f"{name}{of}{started}{beyond}")
 
 
 def one_line(text: str) -> str:

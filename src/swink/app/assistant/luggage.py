@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from swink.app.assistant.beyondfiles import with_beyond
 from swink.app.assistant.brought import COMMANDS, SCRIPTS, Brought, one_line, server_label
 from swink.app.assistant.instructionfiles import find_instructions
 from swink.app.assistant.trust import Trust, look_afresh
@@ -22,7 +23,9 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
     """
     project = brought.project
     found = [("instructions", _name(path, project)) for path in find_instructions(directory, project)]
-    found += [("server", server_label(name, fields)) for name, fields in brought.servers.items()]
+    found += [
+        ("server", server_label(name, fields, project=project)) for name, fields in brought.servers.items()
+    ]
     found += [("hook", line) for line in list_hooks(brought)]
     for path, data in brought.texts(SCRIPTS, ".toml").items():
         found.append(("script", f"{_name(path, project)}{_command_of(data)}"))
@@ -39,9 +42,15 @@ def describe_luggage(brought: Brought, directory: Path) -> list[tuple[str, str]]
 
 
 def list_hooks(brought: Brought) -> list[str]:
-    """The hooks of a project, each with its command."""
-    lines = [one_line(redact_text(f"{hook.source}: {hook.name}")) for hook in brought.hooks]
-    return [clip_end(line, _LONGEST) for line in lines]
+    """The hooks of a project, each with its command and what that runs beyond its files; blocking."""
+    return [
+        one_line(with_beyond(_clip(f"{hook.source}: {hook.name}"), hook.command, brought.project))
+        for hook in brought.hooks
+    ]
+
+
+def _clip(label: str) -> str:
+    return clip_end(redact_text(label), _LONGEST)
 
 
 def with_skipped(trust: Trust, directory: Path) -> Trust:

@@ -147,7 +147,7 @@ async def ask_trust(context: CommandContext, trust: Trust, before: Trust | None 
 
     Without one it stays as it was `before`, if it was asked about already, else untrusted for now.
     """
-    found = [*await in_thread(what_is_there, trust.project), *list_hooks(trust.brought)]
+    found = [*await in_thread(what_is_there, trust.project), *await in_thread(list_hooks, trust.brought)]
     escape = "decides later" if before is None else "leaves it as it is"
     key = await context.ask(TrustQuestion(trust, found, KeyGuard(context.driver.clock), escape))
     if key is None:
