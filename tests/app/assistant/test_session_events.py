@@ -12,10 +12,12 @@ from commandscene import MODEL
 
 from swink.agent import Agent
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.savedconversation import SavedConversation, open_store
 from swink.app.assistant.settings import UserSettings
-from swink.messages import AssistantMessage, Message, UserMessage
+from swink.messages import AssistantMessage, Message, ToolCall, UserMessage
 from swink.testing import ScriptedModel
+from swink.tools.coding.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="commands need a POSIX system")
 
@@ -205,3 +207,22 @@ async def test_closing_while_a_session_starts_leaves_nothing_running(place: Path
     await work.close()
     assert (place / "ended").exists()
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "swink-hooks"]
+
+
+@pytest.mark.parametrize(
+    "event", ["UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop"]
+)
+async def test_an_abort_ends_the_hooks_of_a_run_in_every_event(place: Path, event: str):
+    work = Work(place, {event: "touch ready; sleep 600"})
+    permissions = Permissions("on", workspace=Workspace(place))
+    work.environment.attend(permissions)
+    (place / "a.txt").write_text("x")
+    if event != "PermissionRequest":
+        permissions.word = "off"
+    model = ScriptedModel([ToolCall("c1", "read_file", {"path": "a.txt"}), "done"])
+    agent = work.environment.make_agent(SMALL, approve=permissions, approval_mode="on", stream_fn=model)
+    task = asyncio.create_task(agent.run("Go."))
+    async for _ in ticks(task, place / "ready"):
+        agent.abort()
+    assert (await task).stop_reason == "aborted"
+    await work.close()
