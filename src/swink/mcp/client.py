@@ -128,6 +128,11 @@ class McpServers:
             raise MisuseError("MCP servers have tools only inside `async with McpServers(...) as servers:`")
         return self._tools
 
+    @property
+    def changed(self) -> frozenset[Origin]:
+        """The tools, by server and its name for them, that are not what they were when first listed."""
+        return self._maker.changed
+
     async def settle(self) -> None:
         """Return when lists that have changed were listed anew, or after a moment."""
         waiting = [lists.settled() for _, lists in self._listed()]
@@ -146,6 +151,10 @@ class McpServers:
     def instructions(self) -> str:
         """What the servers say about their use, fenced and cut, for a system prompt; empty if nothing."""
         return fenced_instructions({one.server.name: lists.instructions for one, lists in self._listed()})
+
+    def said(self, server: str) -> str:
+        """What a server says about its use, as it says it."""
+        return next((lists.instructions for one, lists in self._listed() if one.server.name == server), "")
 
     @property
     def resources(self) -> tuple[ServerResource, ...]:

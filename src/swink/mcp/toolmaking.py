@@ -32,6 +32,11 @@ class ToolMaker:
         self._made: dict[Origin, tuple[str, bytes, Tool]] = {}
         self._changed: dict[Origin, None] = {}
 
+    @property
+    def changed(self) -> frozenset[Origin]:
+        """The tools that are not what they were when they were first listed."""
+        return frozenset(self._changed)
+
     def make(
         self,
         found: Sequence[tuple[ServerConnection, Any]],

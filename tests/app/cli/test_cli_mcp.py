@@ -54,6 +54,25 @@ def configure(place: Place, url: str) -> None:
 
 
 @more
+def test_a_headless_run_sends_resources_and_prompts_of_servers(place: Place, provider: Provider):
+    place.environ.pop("SSL_CERT_FILE", None)
+    rich = json.dumps(str(SERVER / "rich_server.py"))
+    place.configure(f'[mcp.rich]\ncommand = {json.dumps(sys.executable)}\nargs = [{rich}, "2025-11-25"]\n')
+    provider.replies = [["One."], ["Two."]]
+    coding = ("run", "--coding", "-m", "openai:m")
+    done = place.swink(*coding, "Explain @rich:note://one.", env=provider.env)
+    assert done.code == 0, done
+    assert "what note://one says" in json.dumps(provider.requests[0]["messages"][-1]), done
+    assert "mcp_server name" in json.dumps(provider.requests[0]["messages"][0])
+    done = place.swink(*coding, "/rich:greet Ada", env=provider.env)
+    assert done.code == 0, done
+    assert "Greet Ada kindly." in json.dumps(provider.requests[1]["messages"][-1])
+    done = place.swink(*coding, "/rich:greet", env=provider.env)
+    assert done.code == 2
+    assert "who is missing; write /rich:greet WHO [HOW]" in done.err
+
+
+@more
 def test_a_login_in_the_browser_is_kept_and_forgotten(place: Place, wanting: str):
     configure(place, wanting)
     browser = place.home / "browser"

@@ -62,6 +62,11 @@ def test_a_call_is_one_line_with_its_mark_what_it_is_about_its_time_and_its_firs
     assert lines(call("approval")) == ["? bash  ls  waits for your answer"]
     assert lines(call("running", "", started=95.0, output="a\nb\n"))[0].endswith("bash  ls  5.0 s  b")
     assert lines(call(text="")) == ["✓ bash  ls  no output"]
+    told = {"progress": 3.0, "total": 10.0, "message": "reading\x1b[2J\u202e"}
+    far = lines(call("running", "", started=95.0, progress=told))[0]
+    assert "5.0 s  3 of 10, reading" in far
+    assert not set(far) & set("\x1b\x9b\r\x08\u202e")
+    assert lines(call("running", "", started=95.0, progress={"odd": 1}))[0].endswith("5.0 s")
     long = call(arguments={"command": "x" * 200}, duration=61.0)
     assert lines(long)[0].endswith("x…  1 m 01 s")
     assert one_line(call(arguments={"flag": True, "note": "read  me\nnow"})) == "read me now"

@@ -174,9 +174,14 @@ class AgentEnvironment:
         self.hooks.attend(permissions)
         permissions.ask_first(allowed.answer_first)
         self.shell.is_current = self._is_current
-        permissions.caution = Cautions(
-            self.directory, lambda: self._trouble, self._script_names, lambda: self.is_own
-        )
+        cautions = Cautions(self.directory, lambda: self._trouble, self._script_names, lambda: self.is_own)
+        permissions.caution = lambda asked: cautions(asked) or self.servers.caution_about(asked.name)
+
+        def ask_again(tool: str) -> None:
+            for trust in [each for each in permissions.trusted if each.tool == tool]:
+                permissions.forget(trust)
+
+        self.servers.on_redefined = ask_again
 
     @property
     def _brought(self) -> Brought | None:
@@ -359,7 +364,8 @@ class AgentEnvironment:
         if self._around is None:  # once: a prompt that stays the same is cached by providers
             self._around = await in_thread(look_around, self.directory)
         instructions = self.instructions or await self._read_instructions()
-        return system_prompt(model, self._around, coding=self.is_coding, instructions=instructions.text)
+        said = "\n\n".join(filter(None, [instructions.text, self.servers.instructions]))
+        return system_prompt(model, self._around, coding=self.is_coding, instructions=said)
 
     async def _read_instructions(self) -> Instructions:
         self.instructions = found = await in_thread(read_instructions, self.directory, self.project)

@@ -24,14 +24,16 @@ from swink.app.assistant.serverprograms import expanded
 from swink.app.assistant.servertools import ServerTools
 from swink.app.assistant.trust import find_project
 from swink.errors import AgentError, MisuseError
+from swink.messages import Image, Text
 from swink.messages.redact import redact_text
 from swink.system.aio import wait_through_cancel
 from swink.system.writable import is_beneath
-from swink.tools import Tool
+from swink.tools import Tool, ToolError
 
 if TYPE_CHECKING:
-    from swink.mcp.client import McpServers
+    from swink.mcp.client import McpServers, ServerToolset
     from swink.mcp.serverconfig import Server, StdioServer
+    from swink.mcp.serveroffers import ServerPrompt, ServerResource
 
 _ANSWER = 3.0
 """Seconds in which a server that is there says so."""
@@ -143,6 +145,13 @@ class Servers:
         self._settled: dict[str, asyncio.Event] = {}
         self._opened: dict[str, McpServers] = {}
         self._logging_in: set[str] = set()
+        self._toolsets: dict[str, ServerToolset] = {}
+        self._last: dict[str, Sequence[Tool]] = {}
+        self._told: set[str] = set()
+        self._redefined: set[tuple[str, str]] = set()
+        self._reading: list[Tool] = []
+        self.on_redefined: Callable[[str], None] = lambda name: None
+        """Called, from any thread, with the name of a tool that is no longer what it was."""
 
     @property
     def states(self) -> list[ServerState]:
@@ -150,7 +159,8 @@ class Servers:
         return [self._state_now(state) for state in self._states.values()]
 
     def _state_now(self, state: ServerState) -> ServerState:
-        notes = (*state.notes, *self._tools.notes_of(state.name))
+        problems = self._opened[state.name].problems if state.name in self._opened else ()
+        notes = (*map(redact_text, problems), *self._tools.notes_of(state.name))
         state = replace(state, tools=self._tools.names_of(state.name), notes=notes)
         lost = self._opened[state.name].lost if state.name in self._opened else {}
         return replace(state, state="stopped", error=lost[state.name]) if state.name in lost else state
@@ -168,8 +178,92 @@ class Servers:
         ]
 
     def tools(self, taken: Iterable[str] = ()) -> Sequence[Tool]:
-        """The tools of the servers that are ready, named unlike each other and unlike those in `taken`."""
-        return self._tools.named(taken)
+        """The tools of the servers that are ready, named unlike each other and unlike those in `taken`.
+
+        Lists that have changed are followed here, at the start of a turn.
+        """
+        if not self._opened:
+            return self._tools.named(taken)
+        from swink.mcp.resourcetools import LIST, READ
+
+        for name in list(self._toolsets):
+            self._follow_list(name)
+        return [*self._tools.named([*taken, LIST, READ]), *self._resource_tools()]
+
+    @property
+    def instructions(self) -> str:
+        """What the servers that are ready say about their use, fenced and cut; empty if nothing."""
+        if not self._opened:
+            return ""
+        from swink.mcp.serveroffers import fenced_instructions
+
+        return fenced_instructions({name: each.said(name) for name, each in sorted(self._opened.items())})
+
+    @property
+    def resources(self) -> "list[ServerResource]":
+        """What the servers that are ready let read."""
+        return [one for opened in list(self._opened.values()) for one in opened.resources]
+
+    @property
+    def prompts(self) -> "list[ServerPrompt]":
+        """The prompts of the servers that are ready."""
+        return [one for opened in list(self._opened.values()) for one in opened.prompts]
+
+    async def read(self, server: str, uri: str) -> list[Text | Image]:
+        """Read a resource; raises `ToolError` if it cannot be read."""
+        return await self._find(server).read(server, uri)
+
+    async def prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> list[Text | Image]:
+        """A prompt of a server, to be sent; raises `ToolError` if there is none."""
+        return await self._find(server).prompt(server, name, arguments)
+
+    async def complete(self, server: str, prompt: str, argument: str, value: str) -> list[str]:
+        """What an argument of a prompt may become."""
+        return await self._find(server).complete(server, prompt, argument, value)
+
+    def caution_about(self, tool: str) -> str:
+        """What a person has to know of a tool: whether its server has changed what it is."""
+        server = self.owners.get(tool)
+        opened = None if server is None else self._opened.get(server)
+        if opened is None or (origin := self._tools.origin_of(tool)) not in opened.changed:
+            return ""
+        return f"the MCP server {origin[0]!r} has changed what this tool is since it was first listed"
+
+    def _find(self, server: str) -> "McpServers":
+        if (opened := self._opened.get(server)) is None:
+            raise ToolError(f"error: the MCP server {server!r} is not ready; /mcp says why")
+        return opened
+
+    def _follow_list(self, name: str) -> None:
+        toolset, opened = self._toolsets.get(name), self._opened.get(name)
+        if toolset is None or opened is None:
+            return
+        tools = toolset.tools()
+        if self._last.get(name) != tools:
+            self._last[name] = tools
+            origins = opened.origins
+            self._tools.add(name, {origins[tool.name]: tool for tool in tools if tool.name in origins})
+        for origin in opened.changed - self._redefined:
+            self._redefined.add(origin)
+            if (known := self._tools.name_of(origin)) is not None:
+                self.on_redefined(known)
+        self._tell(opened)
+
+    def _tell(self, opened: "McpServers") -> None:
+        for problem in map(redact_text, opened.problems):
+            if problem not in self._told:
+                self._told.add(problem)
+                self._notify(problem)
+
+    def _resource_tools(self) -> list[Tool]:
+        from swink.mcp.resourcetools import resource_tools
+
+        if not self.resources:
+            return []
+        asks = any(server.requires_approval for server in list(self._running.values()))
+        if not self._reading or self._reading[-1].requires_approval != asks:
+            self._reading = resource_tools(lambda: self.resources, self.read, asks=asks)
+        return self._reading
 
     async def follow(self, configured: Configured) -> None:
         """Start what is new, stop what is gone or was changed; it does not wait until servers are ready."""
@@ -226,13 +320,10 @@ class Servers:
         try:
             servers = McpServers([server], on_elicit=on_elicit, on_login=on_login, before_start=check)
             async with servers as opened:
-                self._opened[name] = opened
-                notes = tuple(map(redact_text, opened.problems))
-                self._states[name] = replace(self._states[name], state="ready", notes=notes)
-                self._tools.add(name, {opened.origins[tool.name]: tool for tool in opened.tools})
+                self._opened[name], self._toolsets[name] = opened, opened.tools
+                self._states[name] = replace(self._states[name], state="ready")
+                self._follow_list(name)
                 settled.set()
-                for note in notes:
-                    self._notify(note)
                 await self._closing[name].wait()
         except Exception as error:
             # The SDK and what it imports may raise anything; a server must not be starting for ever.
@@ -243,6 +334,8 @@ class Servers:
         finally:
             settled.set()
             self._opened.pop(name, None)
+            self._toolsets.pop(name, None)
+            self._last.pop(name, None)
             self._tools.remove(name)
 
     def _show_login(self, name: str, url: str) -> None:

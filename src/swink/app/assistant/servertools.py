@@ -60,6 +60,16 @@ class ServerTools:
         """How the tools of a server are named now."""
         return tuple(tool.name for origin, tool in list(self._named.items()) if origin[0] == server)
 
+    def origin_of(self, name: str) -> Origin:
+        """The server of a tool by its name here, and the server's own name for it."""
+        found = (origin for origin, tool in list(self._named.items()) if tool.name == name)
+        return next(found, ("", ""))
+
+    def name_of(self, origin: Origin) -> str | None:
+        """How a tool of a server is named now."""
+        tool = self._named.get(origin)
+        return None if tool is None else tool.name
+
     def notes_of(self, server: str) -> tuple[str, ...]:
         """Which of them could not have their names, and what they are named instead."""
         return tuple(note for origin, note in list(self._notes.items()) if origin[0] == server)

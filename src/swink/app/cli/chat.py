@@ -19,6 +19,12 @@ from swink.app.assistant.modelchoice import LOCAL, parse_model
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import plan_prompt, plan_tools
 from swink.app.assistant.savedconversation import SavedConversation
+from swink.app.assistant.servermentions import (
+    fill_in_prompt,
+    find_prompt,
+    mentions_of,
+    read_resources,
+)
 from swink.app.assistant.sessionfacts import what_is_left, working_directory
 from swink.app.assistant.settings import load_settings
 from swink.app.assistant.shell import parse_shell, run_shell
@@ -35,7 +41,7 @@ from swink.app.cli.session_lines import last_lines
 from swink.app.cli.terminal import add_style, ask_line, say, say_in_passing
 from swink.app.cli.terminalquestions import TerminalPerson
 from swink.errors import AgentError, MisuseError, NotSaved
-from swink.messages import Message
+from swink.messages import Input, Message
 from swink.system import startup
 from swink.system.interrupts import Terminated, raise_interrupts
 from swink.system.oneline import shorten, strip_controls
@@ -171,7 +177,7 @@ class LineChat:
             elif line.startswith("/"):
                 interrupted = self._obey(line)
             elif line:
-                interrupted = self._answer(line)
+                interrupted = self._answer(self._attach(line))
 
     def _take_up(self) -> bool:
         """Show where a resumed conversation is, and finish what was interrupted if that is wanted."""
@@ -192,7 +198,16 @@ class LineChat:
         wanted = ask_line("finish it now? [Y/n] ")
         return wanted is not None and wanted.lower() in ("", "y", "yes") and self._answer(None)
 
-    def _answer(self, prompt: str | None) -> bool:
+    def _attach(self, line: str) -> Input:
+        """A prompt with the resources of servers that it mentions."""
+        if not mentions_of(line, self._environment.servers):
+            return line
+        found = self._runner.run(read_resources(line, self._environment.servers))
+        for notice in found.notices:
+            say(notice, "warning")
+        return found.after(line)
+
+    def _answer(self, prompt: Input | None) -> bool:
         """One run, without a prompt the rest of one; whether it was interrupted."""
         self._has_asked = True
         try:
@@ -280,6 +295,12 @@ class LineChat:
                     say(str(error), "error")
             case _ if (custom := self._environment.commands.get(command)) is not None:
                 return self._answer(custom.expand(rest.strip()))
+            case _ if (prompt := find_prompt(command, self._environment.servers.prompts)) is not None:
+                try:
+                    filled = fill_in_prompt(prompt, rest.strip(), self._environment.servers)
+                    return self._answer(self._runner.run(filled))
+                except MisuseError as error:
+                    say(str(error), "error")
             case _:
                 print(f"there is no {command}; /help shows what there is")
         return False

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
 from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.planning import plan_prompt, plan_tools
+from swink.app.assistant.servermentions import fill_in_prompt, find_prompt, read_resources
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentsetup import make_agent
 from swink.app.cli.directory import change_directory, change_worktree, open_environment, trust_without_person
@@ -26,7 +27,7 @@ from swink.app.cli.printing import OutputPrinter, Printer, TextPrinter
 from swink.app.cli.resuming import saved_run
 from swink.app.cli.terminal import say
 from swink.errors import AgentError, InvalidTool, MissingKey, MisuseError
-from swink.messages import AssistantMessage
+from swink.messages import AssistantMessage, Input
 from swink.system import startup
 from swink.system.interrupts import interruptible
 from swink.system.threads import run_to_end
@@ -35,6 +36,7 @@ from swink.tools.schema import Shape
 if TYPE_CHECKING:
     from swink.app.assistant.agentenvironment import AgentEnvironment
     from swink.app.assistant.awaitedreports import AwaitReports
+    from swink.app.assistant.servers import Servers
 
 Schema = Mapping[str, Any]
 
@@ -97,9 +99,16 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
     agent = make_agent(arguments, session=session, policies=policies, environment=environment)
     if arguments.plan:
         agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
-    answering = answer(agent, prompt, printer, arguments.deadline, schema)
-    if environment is not None:
-        answering = _inside(environment, answering, waiting)
+    answering = (
+        answer(agent, prompt, printer, arguments.deadline, schema)
+        if environment is None
+        else _inside(
+            environment,
+            prompt,
+            lambda given: answer(agent, given, printer, arguments.deadline, schema),
+            waiting,
+        )
+    )
     if saved is None:
         return run_to_end(answering)
     if isinstance(printer, JsonPrinter):
@@ -115,7 +124,10 @@ def _answer(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _inside(
-    environment: "AgentEnvironment", answering: Coroutine[Any, Any, int], waiting: "AwaitReports | None"
+    environment: "AgentEnvironment",
+    prompt: str,
+    answering: Callable[[Input], Coroutine[Any, Any, int]],
+    waiting: "AwaitReports | None",
 ) -> int:
     """Answer in an environment that is open meanwhile; what it has to say is said at once."""
 
@@ -129,9 +141,8 @@ async def _inside(
         await environment.servers.settle()
         tell()
         environment.changed = lambda: loop.call_soon_threadsafe(tell)
-        return await answering
+        return await answering(await _with_offers(prompt, environment.servers))
     finally:
-        answering.close()  # it has not begun if the environment did not open
         environment.changed = lambda: None
         if waiting is not None:
             waiting.leave()
@@ -139,9 +150,20 @@ async def _inside(
         await environment.aclose()
 
 
+async def _with_offers(prompt: str, servers: "Servers") -> Input:
+    """What is sent: a prompt of a server, if a command stands for one, or the text with its resources."""
+    command, _, rest = prompt.partition(" ")
+    if (found := find_prompt(command, servers.prompts)) is not None:
+        return await fill_in_prompt(found, rest.strip(), servers)
+    attached = await read_resources(prompt, servers)
+    for notice in attached.notices:
+        say(notice, "warning")
+    return attached.after(prompt)
+
+
 async def answer(
     agent: Agent,
-    prompt: str | None,
+    prompt: Input | None,
     printer: Printer,
     deadline: float | None = None,
     schema: Schema | None = None,

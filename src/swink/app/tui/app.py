@@ -5,7 +5,7 @@ times a second. Neither knows the other.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +20,7 @@ from textual.widgets import TextArea
 from swink.agent.runrequest import prompts_of
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.permissions import Permissions
+from swink.app.assistant.servermentions import mentions_of, read_resources
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shell import parse_shell
 from swink.app.tui.approval import ApprovalPanel, AskingPanel, DomainPanel, FormPanel, KeyGuard
@@ -40,6 +41,7 @@ from swink.app.tui.throttle import Throttle
 from swink.app.tui.view import ActiveTools, TodoPanel, TranscriptView
 from swink.events.transcript import Block, ReplyBlock
 from swink.events.transcript.blockkinds import counted
+from swink.messages import Input
 from swink.messages.modelspec import THINKING_LEVELS
 from swink.messages.redact import redact_text
 from swink.system.oneline import strip_controls
@@ -167,10 +169,23 @@ class SwinkApp(CommandApp):
             self.obey(event.text)
         elif (command := parse_shell(event.text)) is not None:
             self.driver.commands.run(command[0], shown=command[1])
-        elif (event.how == "queue") != (self.settings is not None and self.settings.busy_enter == "queue"):
-            self.driver.queue(event.input)
         else:
-            self.driver.send(event.input)
+            queues = (event.how == "queue") != (
+                self.settings is not None and self.settings.busy_enter == "queue"
+            )
+            send = self.driver.queue if queues else self.driver.send
+            if self.environment is not None and mentions_of(event.text, self.environment.servers):
+                self.run_worker(self._send_with_resources(event, send), exclusive=False)
+            else:
+                send(event.input)
+
+    async def _send_with_resources(self, event: Submitted, send: Callable[[Input], object]) -> None:
+        """Read the resources of servers that a prompt mentions, then send it."""
+        assert self.environment is not None
+        found = await read_resources(event.text, self.environment.servers)
+        for notice in found.notices:
+            self.driver.say(notice)
+        send(found.after(event.input))
 
     async def on_event(self, event: events.Event) -> None:
         """What is written goes to the editor, wherever the focus is, unless something asks for keys."""

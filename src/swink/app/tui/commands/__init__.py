@@ -5,6 +5,7 @@ from swink.app.tui.commands import environmentcommands as environmentcommands
 from swink.app.tui.commands import guidecommands as guidecommands
 from swink.app.tui.commands import modelcommands as modelcommands
 from swink.app.tui.commands import reviewcommands as reviewcommands
+from swink.app.tui.commands import servercommands as servercommands
 from swink.app.tui.commands import sessioncommands as sessioncommands
 from swink.app.tui.commands import skillcommands as skillcommands
 from swink.app.tui.commands import talking as talking

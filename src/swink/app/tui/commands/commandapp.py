@@ -10,6 +10,7 @@ from textual.screen import Screen
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.tui.commands import COMMANDS, find_command, listed
+from swink.app.tui.commands.servercommands import server_words, use_prompt
 from swink.app.tui.commands.skillcommands import PREFIX, enter_skill
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import CommandWord
@@ -38,6 +39,8 @@ class CommandApp(TerminalApp):
         skills = None if self.environment is None else self.environment.skills
         for skill in () if skills is None else skills.skills.values():
             yield CommandWord(f"{PREFIX}{skill.name}", "[what to do]", skill.description.splitlines()[0])
+        if self.environment is not None:
+            yield from server_words(self.environment.servers)
 
     def obey(self, line: str) -> None:
         self.run_worker(self._obey(line), exclusive=False)
@@ -77,6 +80,8 @@ class CommandApp(TerminalApp):
         try:
             if name.startswith(PREFIX):
                 await enter_skill(self.driver, self.environment, name.removeprefix(PREFIX), rest.strip())
+                return
+            if await use_prompt(self.driver, self.environment, name, rest.strip()):
                 return
             await resolve(find_command(name).action(self, rest.strip()))
         except (AgentError, OSError) as error:

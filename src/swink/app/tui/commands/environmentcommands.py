@@ -1,4 +1,4 @@
-"""Commands about what the assistant works with: servers, sub-agents, background, context, keys, trust."""
+"""Commands about what the assistant works with: hooks, sub-agents, background, context, keys, trust."""
 
 import time
 from collections.abc import Sequence
@@ -22,30 +22,6 @@ from swink.system.shorten import clip_end
 from swink.system.threads import in_thread
 
 _BAR = 30
-
-
-@command("/mcp", "[restart NAME | login NAME]", choices=lambda at: _server_words(at))
-async def mcp(context: CommandContext, rest: str) -> None:
-    """MCP servers: how they stand, and what they offer"""
-    servers = _environment(context).servers
-    word, _, name = rest.partition(" ")
-    if word in ("restart", "login"):
-        if (name := name.strip()) not in [state.name for state in servers.states]:
-            raise MisuseError(f"there is no MCP server {name!r}; /mcp lists them")
-        await (servers.login if word == "login" else servers.restart)(name)
-        context.say(f"starting the MCP server {name} again")
-        return
-    if rest:
-        raise MisuseError("write /mcp, /mcp restart NAME or /mcp login NAME")
-    if not servers.states:
-        context.say("no MCP servers; .mcp.json of a trusted project or [mcp.NAME] in config.toml names them")
-    for state in await servers.check():
-        tools = f"{counted(len(state.tools), 'tool')}: {', '.join(state.tools)}"
-        offered = f"; it has {tools}" if state.tools else ""
-        failed = f": {state.error}" if state.error else ""
-        context.say(f"{state.name} ({state.source}) is {state.state}{failed}{offered}")
-        for note in state.notes:
-            context.say(note)
 
 
 @command("/hooks")
@@ -237,11 +213,6 @@ def _environment(context: CommandContext) -> AgentEnvironment:
     if context.environment is None:
         raise MisuseError("there is no environment in this conversation")
     return context.environment
-
-
-def _server_words(context: CommandContext) -> list[str]:
-    servers = [] if context.environment is None else context.environment.servers.states
-    return [f"{word} {state.name}" for state in servers for word in ("restart", "login")]
 
 
 def _job_words(context: CommandContext) -> list[str]:

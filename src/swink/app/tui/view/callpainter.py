@@ -83,6 +83,8 @@ def paint_call(
     elif block.output:
         lines = printed(block.output[-200 * limit :]).rstrip("\n").split("\n")
         canvas.text("\n".join(lines[-limit:]), look.dim, gutter=gutter, is_exact=True)
+    elif said := progress_of(block):
+        canvas.text(said, look.dim, gutter=gutter, most=2)
     if block.note:  # what was refused, or written otherwise, is as much of it as what was done
         canvas.text(visible(block.note), look.warning, gutter=gutter, most=max(limit, 2 * _SOME))
     paint_images(canvas, len(block.images), gutter)
@@ -145,8 +147,21 @@ def seconds_of(seconds: float) -> str:
 
 
 def last_line(block: ToolBlock) -> str:
-    """The last thing that a running call printed."""
+    """The last thing that a running call printed, or how far it says it is."""
+    if not block.output and (said := progress_of(block)):
+        return _first_line(said)
     return _first_line(printed(block.output[-2_000:]).rstrip().rpartition("\n")[2])
+
+
+def progress_of(block: ToolBlock) -> str:
+    """How far a call says it is: `3 of 10, reading`; empty if it says nothing that people read."""
+    match block.progress:
+        case {"progress": int() | float() as done, "total": total, "message": message}:
+            share = f"{done:g} of {total:g}" if isinstance(total, int | float) and total > 0 else ""
+            told = printed(message) if isinstance(message, str) else ""
+            return ", ".join(filter(None, [share, told])) or f"{done:g}"
+        case _:
+            return ""
 
 
 def paint_images(canvas: Canvas, count: int, gutter: Words, fill: Style | None = None) -> None:
