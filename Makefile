@@ -41,6 +41,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/snapshots.py
 	$(BIN)/python benchmarks/eval.py
 	$(BIN)/python benchmarks/tui.py
+	$(BIN)/python benchmarks/unused.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/telemetry.py
 	$(BIN)/python benchmarks/localtasks.py $(LOCALTASKS)
