@@ -47,9 +47,19 @@ async def main(scenario: str, url: str) -> None:
         ]
         agent = Agent("test:model", stream_fn=ScriptedModel([calls, "done"]), tools=servers.tools)
         await agent.run("Call them all.")
+        await use_offers(servers)
         for message in agent.messages:
             if message.role == "tool_result":
                 print(message.tool_name, message.text[:200])
+
+
+async def use_offers(servers: McpServers) -> None:
+    """Read and use whatever is offered besides tools."""
+    for resource in servers.resources:
+        if not resource.is_template:
+            await servers.read(resource.server, resource.uri)
+    for prompt in servers.prompts:
+        await servers.prompt(prompt.server, prompt.name, {one.name: "text" for one in prompt.arguments})
 
 
 def without_nulls(given: dict[str, Any]) -> dict[str, Any]:
