@@ -36,6 +36,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/window.py
 	$(BIN)/python benchmarks/guards.py
+	$(BIN)/python benchmarks/toolsearch.py
 	$(BIN)/python benchmarks/local.py
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/snapshots.py

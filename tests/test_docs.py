@@ -29,6 +29,7 @@ RUN_BY = {
     "docs/stores.md": "tests/memory/test_stores_page.py",
     "docs/teams.md": "tests/policies/test_policy_pages.py",
     "docs/telemetry.md": "tests/telemetry/test_tracefile.py",
+    "docs/tools-at-scale.md": "tests/tools/test_tools_at_scale_page.py",
     "docs/tools.md": "tests/tools/coding/test_tools_page.py",
 }
 """Pages with programs, and the tests that run them."""

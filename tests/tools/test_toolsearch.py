@@ -17,7 +17,7 @@ from swink.messages import AssistantMessage, ToolCall, ToolResultMessage
 from swink.stream import LlmContext
 from swink.testing import EventCollector, ScriptedModel
 from swink.tools import Tool, TurnContext, prepared
-from swink.tools.bm25 import WordIndex, words_of
+from swink.tools.bm25 import WordIndex, described, words_of
 from swink.tools.toolsearch import ToolSearch, describe_unknown, tool_search
 
 
@@ -462,10 +462,24 @@ def test_words_of_names_are_apart_and_have_no_endings():
 
 
 def test_a_rare_word_counts_for_more_than_a_common_one():
-    index = WordIndex([words_of("file read"), words_of("file write"), words_of("file zebra")])
+    index = WordIndex(
+        [described("x", "file read"), described("y", "file write"), described("z", "file zebra")]
+    )
     assert index.search("zebra file")[0] == 2
     assert index.search("nothing") == []
     assert WordIndex([]).search("x") == []
+
+
+def test_a_word_of_like_meaning_finds_and_counts_for_less():
+    index = WordIndex([described("create_directory", ""), described("folder_list", "")])
+    assert index.search("folder") == [1, 0]
+    assert index.search("make a folder") == [0, 1]
+
+
+def test_of_names_that_fit_the_shorter_comes_first():
+    index = WordIndex([described("get_pull_request_status", ""), described("get_pull_request", "")])
+    assert index.search("get the pull request") == [1, 0]
+    assert index.search("get the status of the pull request") == [0, 1]
 
 
 def test_a_context_of_a_turn_does_not_show_its_dependencies():

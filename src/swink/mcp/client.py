@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from types import MappingProxyType
+from typing import Literal
 
 from swink.errors import InvalidInput, MisuseError
 from swink.mcp.authorisation import OnLogin
@@ -53,11 +54,16 @@ class McpServers:
         on_elicit: OnElicit | None = None,
         on_login: OnLogin | None = None,
         before_start: Callable[[], None] | None = None,
+        deferred: bool | Literal["auto"] = "auto",
     ) -> None:
         """Servers, and who answers for the person: `on_elicit` what they ask, `on_login` where to log in.
 
         `before_start` is called in a thread before each start of a process; if it raises, there is none.
+        `deferred` keeps their tools out of the model's context until it looks for them: "auto" if all of them
+        take more than 5 % of its window.
         """
+        if not isinstance(deferred, bool) and deferred != "auto":
+            raise InvalidInput(f"McpServers(deferred=…) is True, False or 'auto', not {deferred!r}")
         self._on_elicit = on_elicit
         self._on_login = on_login
         self._before_start = before_start
@@ -71,7 +77,7 @@ class McpServers:
         self._connections: list[ServerConnection] = []
         self._tools: ServerToolset | None = None
         self._names: dict[Origin, str] = {}
-        self._maker = ToolMaker()
+        self._maker = ToolMaker(deferred)
         self._reading: list[Tool] = []
         self._unreachable: list[str] = []
         self._told: set[str] = set()

@@ -6,7 +6,7 @@ approval from then on, whatever `trusted` says.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,7 +27,8 @@ Origin = tuple[str, str]
 class ToolMaker:
     """Makes tools, and knows what they were when they were first listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, deferred: bool | Literal["auto"] = False) -> None:
+        self._deferred: bool | Literal["auto"] = deferred
         self._first: dict[Origin, bytes] = {}
         self._made: dict[Origin, tuple[str, bytes, Tool]] = {}
         self._changed: dict[Origin, None] = {}
@@ -68,7 +69,10 @@ class ToolMaker:
         known = self._made.get(origin)
         if known is not None and known[:2] == (name, definition):
             return known
-        return name, definition, make_tool(connection, tool, name, is_changed=origin in self._changed)
+        made = make_tool(
+            connection, tool, name, is_changed=origin in self._changed, deferred=self._deferred
+        )
+        return name, definition, made
 
     def _tell_changed(self, made: Iterable[Origin]) -> list[str]:
         return [
@@ -86,7 +90,14 @@ def definition_of(tool: Any) -> bytes:
     return msgspec.json.encode(said, order="deterministic", enc_hook=str)
 
 
-def make_tool(connection: ServerConnection, tool: Any, name: str, *, is_changed: bool = False) -> Tool:
+def make_tool(
+    connection: ServerConnection,
+    tool: Any,
+    name: str,
+    *,
+    is_changed: bool = False,
+    deferred: bool | Literal["auto"] = False,
+) -> Tool:
     """A tool of ours that calls one of a server's."""
 
     async def execute(call_id: str, arguments: dict[str, Any], ctx: ToolContext) -> ToolResult:
@@ -103,6 +114,7 @@ def make_tool(connection: ServerConnection, tool: Any, name: str, *, is_changed:
         label=f"{server.name}: {title}"[:200],
         requires_approval=server.requires_approval if is_changed else server.asks(tool.name),
         read_only=says_read_only and server.trusted is True and not is_changed,
+        deferred=deferred,
     )
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import force_setattr, replace
 from swink.messages import CALL_TOOL, ModelSpec, ToolCall
 from swink.messages.jsondata import encode
 from swink.messages.tokens import overhead_tokens
-from swink.tools.bm25 import WordIndex, words_of
+from swink.tools.bm25 import Described, WordIndex, described, words_of
 from swink.tools.definition import FIND_TOOLS, Tool, call_off_loop
 from swink.tools.toolcontext import ToolContext
 from swink.tools.toolresult import ToolError
@@ -33,7 +33,6 @@ BEST = 5
 DEFAULT_WINDOW = 128_000
 AUTO_SHARE = 20
 """Tools that say "auto" are deferred if they take more than the window divided by this."""
-_NAME_WEIGHT = 3
 _FEW = 30
 """How many names an error lists."""
 _NEAREST = 500
@@ -108,10 +107,9 @@ def tool_search(
     return ToolSearch(kept, own)
 
 
-def search_words(tool: Tool) -> list[str]:
+def search_words(tool: Tool) -> Described:
     """What a tool is found by: its name, its description, the names of its parameters."""
-    parameters: Any = tool.parameters_schema.get("properties", {})
-    return words_of(tool.name) * _NAME_WEIGHT + words_of(tool.description) + words_of(" ".join(parameters))
+    return described(tool.name, tool.description, tool.parameters_schema.get("properties", {}))
 
 
 def describe_unknown(name: str, tools: Sequence[Tool]) -> str:

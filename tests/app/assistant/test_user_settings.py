@@ -27,7 +27,7 @@ def test_everything_that_can_be_set_is_read(file: Path):
         'default_model = "openai:gpt-5"\napprove = "off"\nsave = false\ntitle = "model"\ntheme = "light"\n'
         'thinking = "shown"\nbusy_enter = "queue"\nnotifications = false\neditor = "code --wait"\n'
         'snapshot_megabytes = 5\nsnapshot_files = 7\nfallbacks = ["openai:gpt-5"]\nretries = 3\n'
-        'web_search = true\nstatus_line = "{model}"\nstatus_command = "date"\n[keys]\nquit = "ctrl+x"\n'
+        'web_search = true\nstatus_line = "{model}"\nstatus_command = "date"\nmcp_deferred = true\n[keys]\nquit = "ctrl+x"\n'
         '[local]\ngpu = 4\n[sandbox]\nlevel = "none"\nnetwork = ["pypi.org"]\nwritable = ["~/x"]\n'
         '[providers.mine]\nkind = "openai"\nbase_url = "http://127.0.0.1:8000/v1"\n'
         '[diagnostics.ruff]\ncommand = "ruff check"\nfiles = "*.py"\n'

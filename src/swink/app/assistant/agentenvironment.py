@@ -271,7 +271,7 @@ class AgentEnvironment:
         self.hooks.follow(self.settings, self.trust)
         self.hooks.events.begin_soon()
         self._programs = TrustedPrograms(() if self._brought is None else self._brought.program_paths)
-        self.servers.fill_in = self.fill_in
+        self.servers.fill_in, self.servers.deferred = self.fill_in, self.settings.mcp_deferred
         found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
         await self.servers.follow(found)
         await self.sub_agents.look()

@@ -132,6 +132,8 @@ class Servers:
     """The servers that run, and their tools; `notify` is told of one that fails."""
 
     def __init__(self, notify: Callable[[str], None]) -> None:
+        self.deferred: bool | Literal["auto"] = "auto"
+        """Whether the tools of servers that start from now on are found when they are needed."""
         self.fill_in: FillIn | None = None
         """Puts what a server asks to the person; without it servers are told that nobody answers."""
         self._notify = notify
@@ -318,7 +320,8 @@ class Servers:
         programs = self._programs.get(name)
         check = None if programs is None else partial(_check, programs)
         try:
-            servers = McpServers([server], on_elicit=on_elicit, on_login=on_login, before_start=check)
+            asking = {"on_elicit": on_elicit, "on_login": on_login, "before_start": check}
+            servers = McpServers([server], deferred=self.deferred, **asking)
             async with servers as opened:
                 self._opened[name], self._toolsets[name] = opened, opened.tools
                 self._states[name] = replace(self._states[name], state="ready")

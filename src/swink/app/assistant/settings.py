@@ -101,6 +101,7 @@ class UserSettings(Struct, frozen=True):
     diagnostics: bool | dict[str, CheckerSettings | bool] = True
     keys: dict[str, str] = {}
     mcp: dict[str, dict[str, Any]] = {}
+    mcp_deferred: Literal["auto"] | bool = "auto"
     hooks: tuple[dict[str, Any], ...] = ()
     problems: tuple[str, ...] = ()
 

@@ -135,12 +135,15 @@ async def _inside(
         for notice in environment.take_notices():
             say(notice)
 
+    def tell_soon() -> None:
+        loop.call_soon_threadsafe(tell)
+
     loop = asyncio.get_running_loop()
     try:
         await environment.open()
         await environment.servers.settle()
         tell()
-        environment.changed = lambda: loop.call_soon_threadsafe(tell)
+        environment.changed = tell_soon
         return await answering(await _with_offers(prompt, environment.servers))
     finally:
         environment.changed = lambda: None

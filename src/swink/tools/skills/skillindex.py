@@ -19,10 +19,8 @@ import html
 from collections.abc import Sequence
 
 from swink.messages.tokens import text_size
-from swink.tools.bm25 import WordIndex, words_of
+from swink.tools.bm25 import WordIndex, described
 from swink.tools.skills.skillfile import Skill
-
-_NAME_WEIGHT = 3
 
 
 def write_index(skills: Sequence[Skill], most_tokens: int) -> tuple[str, list[Skill]]:
@@ -45,7 +43,7 @@ def _enclosed(entries: Sequence[str]) -> str:
 
 def search_skills(skills: Sequence[Skill], query: str, most: int = 5) -> list[Skill]:
     """The skills whose names and descriptions fit a query best, by BM25."""
-    index = WordIndex(_words(skill) for skill in skills)
+    index = WordIndex(described(skill.name, skill.description) for skill in skills)
     return [skills[place] for place in index.search(query, most)]
 
 
@@ -53,7 +51,3 @@ def _entry(skill: Skill) -> str:
     parts = {"name": skill.name, "description": skill.description, "location": str(skill.path)}
     inner = "\n".join(f"<{tag}>\n{html.escape(text)}\n</{tag}>" for tag, text in parts.items())
     return f"<skill>\n{inner}\n</skill>"
-
-
-def _words(skill: Skill) -> list[str]:
-    return words_of(skill.name) * _NAME_WEIGHT + words_of(skill.description)
