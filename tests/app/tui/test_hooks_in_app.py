@@ -133,3 +133,35 @@ async def test_another_conversation_is_told_to_hooks(place: Path):
         await until(pilot, lambda: told() == ["startup", "clear", "clear"])
         app.leave()
         await until(pilot, lambda: told() == ["startup", "clear", "clear", "prompt_input_exit"])
+
+
+async def test_a_hook_that_appears_is_asked_about_on_the_screen_and_counts_after_a_yes(place: Path):
+    answer(look_up(place), "y")
+    app, model = app_in(place, "Hello.", "Bye.")
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: app.environment is not None and app.environment.skills is not None)
+        give(place, UserPromptSubmit="echo On release.")
+        app.driver.send("hi")
+        await until(pilot, lambda: "have not seen this in it yet" in screen_text(app))
+        assert "echo On" in screen_text(app)
+        assert model.calls == []
+        await pilot.pause(1.0)  # keys that were typed before it was seen do not count
+        await pilot.press("y")
+        await until(pilot, lambda: "Hello." in screen_text(app))
+        assert "On release." in model.calls[0].messages[-1].text
+        app.leave()
+
+
+async def test_an_abort_takes_the_question_away(place: Path):
+    answer(look_up(place), "y")
+    app, model = app_in(place, "Hello.")
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: app.environment is not None and app.environment.skills is not None)
+        give(place, Stop="true")
+        app.driver.send("hi")
+        await until(pilot, lambda: "have not seen this in it yet" in screen_text(app))
+        app.driver.abort()
+        await until(pilot, lambda: not app.driver.is_running)
+        await until(pilot, lambda: "have not seen this in it yet" not in screen_text(app))
+        assert model.calls == []
+        app.leave()

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from textual.app import SystemCommand
+from textual.app import ScreenStackError, SystemCommand
 from textual.screen import Screen
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
@@ -59,8 +60,9 @@ class CommandApp(TerminalApp):
         try:
             return await answer
         except asyncio.CancelledError:  # who asked does not want to know any more
-            if self.screen is screen:
-                screen.dismiss(None)
+            with suppress(ScreenStackError):  # the app ends
+                if self.screen is screen:
+                    screen.dismiss(None)
             raise
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
