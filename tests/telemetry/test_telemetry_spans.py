@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from swink import Agent, StreamOptions, ToolCall, ToolError, tool
 from swink.agent.retry import ExponentialBackoff
 from swink.errors import ModelThrottled
 from swink.events import MessageUpdate
+from swink.policies import AuditLogger
 from swink.stream import Done, Start, TextDelta, TextEnd, TextStart
 from swink.teams import agent_tool, parallel
 from swink.telemetry import span, uninstrument
@@ -337,3 +340,23 @@ async def test_nobody_is_told_once_it_is_switched_off(seen: Seen):
     uninstrument()
     await agent_of("done").run("hi")
     assert seen.spans == []
+
+
+async def test_the_audit_log_names_sub_agents_while_they_are_watched(seen: Seen, tmp_path: Path):
+    log = AuditLogger(tmp_path / "audit.jsonl")
+    other = Agent("test:m", stream_fn=ScriptedModel(["inside"]), policies=[log])
+
+    @tool
+    async def nested() -> str:
+        """Runs an agent that has no name."""
+        return (await other.run("Hi")).text
+
+    script = ScriptedModel([ToolCall("1", "nested", {}), "report"])
+    inner = Agent("test:m", stream_fn=script, tools=[nested], policies=[log])
+    call = ToolCall("2", "digger", {"task": "dig"})
+    outer = Agent("test:m", stream_fn=ScriptedModel([call, "done"]), policies=[log])
+    outer.tools = [agent_tool(lambda: inner, "digger", "Digs.")]
+    await outer.run("Hi")
+    records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert [record.get("agent") for record in records if record["event"] == "end"] == [None, "digger", None]
+    assert len([span for span in seen.spans if span.name == "invoke_agent"]) == 2

@@ -284,6 +284,8 @@ asking: ContextVar[bool] = ContextVar("swink.asking_a_policy", default=False)
 
 enclosing: ContextVar[tuple[Policy, ...]] = ContextVar("swink.enclosing_policies", default=())
 """Policies of enclosing runs that bind inner runs too; code that starts an agent inside a run adds them."""
+aside: ContextVar[object] = ContextVar("swink.aside", default=None)
+"""What marks a run that no call pays for, and all runs inside it: it is beside the run that started it."""
 
 
 class NudgeReasoningOnly(Policy):

@@ -15,7 +15,17 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from swink.agent.policy import Ending, Policy, PolicyContext, RetryVerdict, RunKey, Stop, Turn, enclosing
+from swink.agent.policy import (
+    Ending,
+    Policy,
+    PolicyContext,
+    RetryVerdict,
+    RunKey,
+    Stop,
+    Turn,
+    aside,
+    enclosing,
+)
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Cost, Message, ModelSpec, Price, ToolCall, Usage
 from swink.messages.checks import check_word
@@ -235,6 +245,8 @@ class _Row:
         self.held = self.estimate = Spending()
         self.price: Price | None = None
         self.asked = self.ended = False
+        self.mark = aside.get()
+        self.beside = Spending()
         self.below: list[_Row] = []
         if parent is not None:
             parent.below.append(self)
@@ -268,12 +280,15 @@ class _Row:
         """Take the run's own figures, which include ended runs inside it if those were charged to it."""
         for row in [row for row in self.below if row.over]:
             self.below.remove(row)
+            if row.mark is not self.mark:  # never charged to this run, whatever else was
+                self.beside += row.total
+                continue
             self.inside += row.total
             self.cut += row.unreported + row.cut
             self.uncharged += row.reported
         self.reported = spent.usage.total
         charged = self.reported - self.own >= self.uncharged
-        self.spent = spent + self.unreported + (self.cut if charged else self.inside)
+        self.spent = spent + self.unreported + self.beside + (self.cut if charged else self.inside)
         self.held = Spending()
 
 

@@ -62,7 +62,6 @@ class RunSpan(Span):
         Span.__init__(self, title, "internal", attributes | self._labels)
         self.agent, self.session_id = name, session_id
         self.context = self.inside()
-        self.context.run(observer.agent_name.set, None)
 
     def end(
         self,
@@ -162,6 +161,7 @@ class CallSpan(Span):
         if self.agent is not None:
             self._labels[conventions.AGENT] = self.agent
         self.context = self.inside()
+        self.context.run(observer.agent_name.set, None)  # a run inside has a name of its own, or none
 
     def end(self, result: ToolResult, why: str) -> None:
         """It is settled; `why` says who ended it, if anybody did."""
@@ -191,7 +191,6 @@ class UnseenRun(Unseen):
     def __init__(self) -> None:
         Unseen.__init__(self)
         self.context = self.inside()
-        self.context.run(observer.agent_name.set, None)
 
     def end(self, *_: object, **__: object) -> None:
         """Nothing was begun, so nothing is ended."""

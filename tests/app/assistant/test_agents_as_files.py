@@ -1,6 +1,9 @@
 """Agents of files at work: started by name, with what their caller has and never more."""
 
+import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 from tests.counts import tried
+from tests.telemetry.seen import Seen
 
 from swink import Agent, Price
 from swink.agent.policy import ApprovalRequest
@@ -21,6 +25,7 @@ from swink.app.assistant.planning import plan_tools
 from swink.app.assistant.trust import answer, look_up
 from swink.messages import ModelSpec, ToolCall, Usage
 from swink.policies import AuditLogger, Budget, MaxTurns, ToolDenyList
+from swink.telemetry import uninstrument
 from swink.testing import ScriptedModel
 
 LARGE = ModelSpec("test", "large", context_window=200_000, price=Price(1.0, 1.0))
@@ -218,6 +223,8 @@ class Node(Struct, frozen=True):
     denied: frozenset[str]
     calls: tuple[str, ...]
     below: "tuple[Node, ...]"
+    in_background: bool = False
+    """Where the assistant itself starts it: without waiting for it."""
 
 
 def nodes() -> st.SearchStrategy[Node]:
@@ -225,7 +232,7 @@ def nodes() -> st.SearchStrategy[Node]:
     calls = st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)
 
     def make(children: st.SearchStrategy[tuple[Node, ...]]) -> st.SearchStrategy[Node]:
-        return st.builds(Node, st.none() | some, some, calls, children)
+        return st.builds(Node, st.none() | some, some, calls, children, st.booleans())
 
     leaf = make(st.just(()))
     return make(st.lists(make(st.lists(leaf, max_size=2).map(tuple)) | leaf, max_size=2).map(tuple))
@@ -266,6 +273,14 @@ class Tree:
             )
         }
 
+    def path(self, name: str) -> list[str]:
+        """An agent and those around it, the outermost first."""
+        parent = self.parents[name]
+        return [*([] if parent is None else self.path(parent)), name]
+
+    def top(self, name: str) -> str:
+        return self.path(name)[0]
+
     def runs(self, name: str) -> bool:
         """Whether it is started: everybody around it may start others."""
         around = self.line(name)[:-1]
@@ -287,6 +302,15 @@ class Tree:
             for name, node in self.nodes.items()
         }
 
+    def is_aside(self, name: str) -> bool:
+        """Whether an agent is started in the background, which only the assistant does."""
+        return self.parents[name] is None and self.nodes[name].in_background
+
+    def _give(self, name: str) -> ToolCall:
+        call = give(name, f"to_{name}")
+        aside = {"background": True} if self.is_aside(name) else {}
+        return ToolCall(call.id, call.name, {**call.arguments, **aside})
+
     def replies(self) -> Any:
         def reply(context: Any) -> Any:
             prompt = context.system_prompt
@@ -294,7 +318,7 @@ class Tree:
             if context.messages[-1].role == "tool_result":
                 return "Report."
             own = () if name is None else self.nodes[name].calls
-            calls = [give(child, f"to_{child}") for child in self.below(name)]
+            calls = [self._give(child) for child in self.below(name)]
             calls += [ToolCall(f"{tool}_{at}", tool, _arguments(tool)) for at, tool in enumerate(own)]
             return calls or "Report."
 
@@ -322,13 +346,17 @@ def _arguments(tool: str) -> dict[str, Any]:
 async def test_in_any_tree_all_is_the_callers_and_nobody_has_more(roots: tuple[Node, ...], forbidden: str):
     tree = Tree(roots)
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", f"{place}/home")
-        patch.setenv("XDG_CONFIG_HOME", f"{place}/config")
+        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SWINK_SESSIONS_DIR"):
+            patch.setenv(name, f"{place}/{name.lower()}")
         directory = Path(place, "project")
         directory.mkdir()
         (directory / "main.py").write_text("print(42)\n")
         environment = AgentEnvironment(directory)
         environment.sub_agents.files = tree.files()
+        reports: asyncio.Queue[str] = asyncio.Queue()
+        environment.sub_agents.work_in_background(
+            directory, reports.put_nowait, environment.notify, saves=False
+        )
         asked: list[str] = []
 
         def approve(request: ApprovalRequest) -> bool:
@@ -338,21 +366,70 @@ async def test_in_any_tree_all_is_the_callers_and_nobody_has_more(roots: tuple[N
         log = Path(place, "audit.jsonl")
         script = ScriptedModel([tree.replies()] * 200, usage=Usage(input=10, output=1))
         budget = Budget(max_tokens=1_000_000, scope="session", reserve=False)
-        guards = ToolDenyList(forbidden), budget, AuditLogger(log)
+        second = Budget(max_tokens=1_000_000, scope="session", reserve=False)
+        guards = ToolDenyList(forbidden), budget, second, AuditLogger(log)
         agent = make(environment, script, *guards, approve=approve)
-        result = await agent.run("Hi")
+        with watched() as seen:
+            result = await agent.run("Hi")
+            for _ in filter(tree.is_aside, tree.roots):
+                await asyncio.wait_for(reports.get(), 60)
         await environment.aclose()
         records = [json.loads(line) for line in log.read_text().splitlines()]
 
     started = {name for name in tree.nodes if tree.runs(name)}
     assert {record.get("agent") for record in records if record["event"] == "end"} == {None, *started}
-    for call in script.calls:
-        if call.system_prompt.startswith("I am "):
-            name = call.system_prompt.split(".")[0].removeprefix("I am ")
-            has = {tool.name for tool in call.tools} & {*NAMES}
-            assert has == tree.allowed(name)
+    played = [call.system_prompt.split(".")[0].removeprefix("I am ") for call in script.calls]
+    for name, call in zip(played, script.calls, strict=True):
+        if name in tree.nodes:
+            assert {tool.name for tool in call.tools} & {*NAMES} == tree.allowed(name)
     assert forbidden not in asked
     expected = [tool for name in started for tool in tree.nodes[name].calls if tool in tree.allowed(name)]
     assert sorted(set(asked) - {"task"}) == sorted({*expected} - {forbidden})
-    assert result.usage.total == 11 * len(script.calls)
-    assert budget.spent.usage.total == 11 * len(script.calls)
+    inside = [name for name in played if name not in tree.nodes or not tree.is_aside(tree.top(name))]
+    assert result.usage.total == 11 * len(inside)
+    assert [one.spent.usage.total for one in (budget, second)] == [11 * len(script.calls)] * 2
+    check_spans(tree, started, seen, len(script.calls))
+
+
+@contextmanager
+def watched() -> Iterator[Seen]:
+    seen = Seen()
+    seen.instrument()
+    try:
+        yield seen
+    finally:
+        uninstrument()
+        seen.close()
+
+
+def check_spans(tree: Tree, started: set[str], seen: Seen, requests: int) -> None:
+    """Every agent's span is below that of its caller, and what they cost adds up to what was spent."""
+    by_id = {span.get_span_context().span_id: span for span in seen.spans}
+
+    def caller(span: Any) -> str | None:
+        """The agent whose span is the nearest one around."""
+        above = None if span.parent is None else by_id[span.parent.span_id]
+        while above is not None and not above.name.startswith("invoke_agent"):
+            above = None if above.parent is None else by_id[above.parent.span_id]
+        return None if above is None else above.name.removeprefix("invoke_agent").strip()
+
+    agents = [span for span in seen.spans if span.name.startswith("invoke_agent")]
+    (root,) = [span for span in agents if caller(span) is None]
+    main = root.name.removeprefix("invoke_agent").strip()
+    found = {
+        span.name.removeprefix("invoke_agent").strip(): caller(span) for span in agents if span is not root
+    }
+    assert found == {name: tree.parents[name] or main for name in started}
+    assert {span.get_span_context().trace_id for span in seen.spans} == {root.get_span_context().trace_id}
+    asked = [span for span in seen.spans if span.name.startswith("chat")]
+    assert len(asked) == requests
+    each: dict[str, int] = {}
+    for span in asked:
+        each[caller(span) or ""] = each.get(caller(span) or "", 0) + 1
+        assert span.attributes["swink.cost"] == pytest.approx(11e-6)
+    for span in agents:
+        name = span.name.removeprefix("invoke_agent").strip()
+        below = [one for one in started if name == main or name in tree.path(one)]
+        paid = [one for one in below if name != main or not tree.is_aside(tree.top(one))]
+        total = sum(each[one] for one in {*paid, name})
+        assert span.attributes["swink.cost"] == pytest.approx(11e-6 * total), name

@@ -500,3 +500,17 @@ async def test_after_kill_9_it_is_reported_as_interrupted_and_goes_on_from_its_s
     assert [len(messages) for messages in sessions().values()] == [2]
     await scene.environment.aclose()
     assert records() == []
+
+
+async def test_a_budget_counts_one_in_the_background_and_one_in_the_call_once_each(project: Path):
+    budget = Budget(max_tokens=10_000, scope="session", reserve=False)
+    beside = ToolCall("call_b", "task", {"task": "b"})
+    cast = Cast([[send_off("a"), beside], "Ok."], lambda task, context: "found")
+    cast.open_gate("a")
+    cast.open_gate("b")
+    scene = Scene(project, cast, budget)
+    result = await scene.agent.run("Hi")
+    await scene.report()
+    assert result.usage.total == 11 * 3
+    assert budget.spent.usage.total == 11 * 4
+    await scene.environment.aclose()

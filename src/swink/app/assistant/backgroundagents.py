@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
 from swink.agent.engine.account import payer
-from swink.agent.policy import Policy, enclosing
+from swink.agent.policy import Policy, aside, enclosing
 from swink.app.assistant.agentrecords import AgentRecord, HeldRecord, find_interrupted, forget
 from swink.app.assistant.delegates import Delegate, SubAgent
 from swink.app.assistant.savedconversation import SavedConversation, open_store
@@ -228,6 +228,7 @@ class BackgroundAgents:
         observer.agent_name.set(delegate.name)
         current_route.set(None)
         payer.set(None)  # the call that would pay has ended; its budget counts this run beside its own
+        aside.set(running)
 
         def emit(event: Any) -> None:
             running.transcript.take(event)
