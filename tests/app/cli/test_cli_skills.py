@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from command_line import Call, Place, Provider
+from command_line import Call, Place, Provider, Screen
 
 from swink.tools.skills import check_skill
 
@@ -100,3 +100,35 @@ def test_a_run_without_a_person_uses_a_skill(place: Place, provider: Provider):
     assert done.code == 0, done.err
     assert "HOW TO" in str(provider.requests[-1])
     assert "THE FORM" in str(provider.requests[-1])
+
+
+def test_the_plain_chat_lists_skills_enters_one_and_asks_what_it_may_do_in_each_conversation(
+    place: Place, provider: Provider
+):
+    path = made(place.home / ".agents/skills", "forms")
+    text = path.read_text()
+    path.write_text(text.replace("---\n", "---\nallowed-tools: Bash(touch:*)\n", 1))
+    provider.replies = [["One."], ["Two."], ["Three."]]
+    screen = Screen(place, "--model", "openai:m", env=provider.env)
+    screen.wait_for("> ")
+    screen.type("/skills\n")
+    screen.wait_for("/skill:forms: ")
+    screen.type("/skill:nothing\n")
+    screen.wait_for("there is no skill 'nothing'")
+    screen.type("/skill:forms page 2\n")
+    asked = screen.wait_for("Allow what the skill forms asks for? [y/N] ")
+    assert "bash(touch *)" in asked
+    screen.type("y\n")
+    screen.wait_for("One.")
+    screen.type("/skill:forms page 3\n")
+    assert "[y/N]" not in screen.wait_for("Two.")
+    screen.type("/clear\n")
+    screen.wait_for("forgotten")
+    screen.type("/skill:forms page 4\n")
+    screen.wait_for("Allow what the skill forms asks for? [y/N] ")
+    screen.type("n\n")
+    screen.wait_for("Three.")
+    screen.type("/quit\n")
+    assert screen.end() == 0
+    said = [str(request["messages"][-1]) for request in provider.requests]
+    assert ["skill_content" in text for text in said] == [True, False, True]

@@ -76,6 +76,10 @@ class SkillPermissions:
         """Allow a skill nothing any more; its next use does not ask again."""
         self._grants[grant.skill] = SkillGrant(grant.skill, grant.asked_for)
 
+    def clear(self) -> None:
+        """Allow no skill anything any more: the conversation begins anew."""
+        self._grants = {}
+
     async def offer(self, skill: "Skill") -> None:
         """Ask the person, the first time a skill is used, whether it may do what it asks for."""
         if not skill.allowed_tools.strip() or self._permissions.word in ("off", "deny"):

@@ -12,23 +12,33 @@ are used as they were when they were trusted.
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from swink.app.assistant.brought import SKILLS, Brought
+from swink.errors import MisuseError
+from swink.messages import Message
 from swink.system.places import NoHome, config_dir, home_dir
+from swink.system.threads import in_thread
 from swink.tools import Tool
 from swink.tools.skills import (
     BadSkill,
     InvalidSkill,
     Skill,
     enter_text,
+    entered_skills,
     make_skill_tools,
     parse_skill,
     read_skills,
 )
 from swink.tools.skills.skillfile import FILE_NAMES
 
+if TYPE_CHECKING:
+    from swink.app.assistant.agentenvironment import AgentEnvironment
+
+PREFIX = "/skill:"
+"""What a person types before the name of a skill."""
 SHARE = 0.02
 """How much of a model's window the index of skills may take."""
 _USUAL_WINDOW = 200_000
@@ -116,6 +126,40 @@ def prompt_for(skill: Skill, arguments: str, is_entered: bool) -> str:
     if is_entered:
         return f"Use the skill {skill.name}, which is in this conversation already. {wish}"
     return f"{enter_text(skill)}\n\nUse the skill {skill.name}. {wish}"
+
+
+async def make_skill_prompt(
+    environment: "AgentEnvironment | None", messages: Sequence[Message], name: str, arguments: str
+) -> str:
+    """What `/skill:name arguments` sends, once the person was asked what the skill may do.
+
+    Raises `MisuseError` if there is no such skill.
+    """
+    found = None if environment is None else environment.skills
+    skill = None if found is None else found.skills.get(name)
+    if environment is None or skill is None:
+        raise MisuseError(f"there is no skill {name!r}; /skills lists them")
+    if not await in_thread(lambda: skill.is_there):
+        raise MisuseError(f"the skill {name} is gone: {skill.path} was removed")
+    if environment.skill_permissions is not None:
+        await environment.skill_permissions.offer(skill)
+    return await in_thread(prompt_for, skill, arguments, name in entered_skills(messages))
+
+
+def list_skills(found: FoundSkills | None, messages: Sequence[Message]) -> str:
+    """The skills for people, those that are in the conversation marked, and why others are not used."""
+    if found is None or not (found.skills or found.bad):
+        return (
+            "no skills; they are folders with a SKILL.md in .agents/skills, .claude/skills or .swink/skills "
+            "of a trusted project, or in your home; swink skills new NAME writes one"
+        )
+    entered, lines = entered_skills(messages), list[str]()
+    for skill in found.skills.values():
+        mark = " (in this conversation)" if skill.name in entered else ""
+        lines.append(f"{PREFIX}{skill.name}{mark}: {skill.description.splitlines()[0]}")
+        lines.append(f"    {skill.path}")
+    lines += [f"not used: {each.skill.path}: {each.reason}" for each in found.shadowed]
+    return "\n".join([*lines, *(f"broken: {bad}" for bad in found.bad)])
 
 
 def _brought_skills(brought: Brought) -> Iterator[Skill | BadSkill]:

@@ -52,6 +52,7 @@ _SAMPLE_TOKENS = 60
 _HELP = f"""/model [NAME]    show the model, or take another one; the conversation goes on
 /model fallback  models to ask when it fails: show them, or NAME…, or none
 /approve [WORD]  show or set when tool calls are asked about: {", ".join(APPROVAL_WORDS)}
+/skills          which skills there are; /skill:NAME [WHAT TO DO] enters one
 /clear           forget the conversation and begin a new one
 /help            this
 !COMMAND         run a command of your own and show the model its output; !!COMMAND keeps it from it
@@ -293,6 +294,13 @@ class LineChat:
                     print(f"{self._approver.word}: {MEANINGS[self._approver.word]}")
                 except MisuseError as error:
                     say(str(error), "error")
+            case "/skills", _:
+                from swink.app.assistant.skillplaces import list_skills
+
+                listed = list_skills(self._environment.skills, self._agent.messages)
+                print("\n".join(map(strip_controls, listed.splitlines())))
+            case _ if command.startswith("/skill:"):
+                return self._enter_skill(command.removeprefix("/skill:"), rest.strip())
             case _ if (custom := self._environment.commands.get(command)) is not None:
                 return self._answer(custom.expand(rest.strip()))
             case _ if (prompt := find_prompt(command, self._environment.servers.prompts)) is not None:
@@ -305,8 +313,22 @@ class LineChat:
                 print(f"there is no {command}; /help shows what there is")
         return False
 
+    def _enter_skill(self, name: str, arguments: str) -> bool:
+        from swink.app.assistant.skillplaces import make_skill_prompt
+
+        try:
+            prompt = self._runner.run(
+                make_skill_prompt(self._environment, self._agent.messages, name, arguments)
+            )
+        except MisuseError as error:
+            say(str(error), "error")
+            return False
+        return self._answer(prompt)
+
     def _clear(self) -> None:
         saved = self._saved
+        if self._environment.skill_permissions is not None:
+            self._environment.skill_permissions.clear()
         if saved is None or saved.saved_id() is None:
             said = self._agent.messages
             self._agent.clear_messages()

@@ -10,9 +10,10 @@ from textual.app import ScreenStackError, SystemCommand
 from textual.screen import Screen
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.skillplaces import PREFIX
 from swink.app.tui.commands import COMMANDS, find_command, listed
 from swink.app.tui.commands.servercommands import server_words, use_prompt
-from swink.app.tui.commands.skillcommands import PREFIX, enter_skill
+from swink.app.tui.commands.skillcommands import enter_skill
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor import CommandWord
 from swink.app.tui.terminal import TerminalApp, describe_failure
