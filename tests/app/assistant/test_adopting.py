@@ -531,6 +531,23 @@ def test_agents_are_read_or_copied_or_refused_with_the_reason(root: Path):
     assert states["other"][0] == "new"
 
 
+def test_the_list_says_what_an_agent_has_here_and_what_is_not_read(root: Path):
+    head = "description: d\ntools: Read, Grep, mcp__github\nmodel: sonnet\npermissionMode: acceptEdits\ncolor: red"
+    write(
+        root,
+        {
+            "home/.claude/agents/wide.md": f"---\n{head}\n---\nYou work.",
+            "home/.claude/agents/plan.md": "---\ndescription: d\ntools: []\npermissionMode: plan\n---\nYou plan.",
+        },
+    )
+    theirs = found(root, "claude", is_trusted=False)
+    assert theirs["wide"].becomes == (
+        "is read as it is: @wide; its tools are read_file, search_text, mcp(github); its model is sonnet where "
+        "it can be had, else its caller's; not read: permissionMode, color"
+    )
+    assert theirs["plan"].becomes == "is read as it is: @plan; it has no tools; it only reads"
+
+
 def test_skills_are_read_where_they_are_or_copied_or_named_with_the_link_that_does_it(root: Path):
     text = "---\nname: {}\ndescription: Does it.\n---\nDo it."
     names = ("home/.codex/skills/plain", "home/.codex/skills/large", "project/.agents/skills/theirs")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swink.app.assistant.adopting.findings import Adoptable, Kind, Places, new_file
-from swink.app.assistant.agentfiles import parse_agent
+from swink.app.assistant.agentfiles import AgentFile, parse_agent
 from swink.app.assistant.customcommands import parse_command
 from swink.app.assistant.instructionfiles import imports_in
 from swink.system.frontmatter import read_front_matter
@@ -21,6 +21,8 @@ _MOST_FILES = 500
 _COMMENT_OR_TEXT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])')
 _RUNS = re.compile(r"!`[^`]+`")
+_UNREAD = ("permissionMode", "hooks", "mcpServers", "skills", "memory", "isolation", "background", "color")
+"""Keys in files of agents that mean nothing here."""
 
 
 def read_table(path: Path, broken: list[Adoptable]) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def find_agents(folder: Path, places: Places, *, is_users: bool, is_read: bool) 
             continue
         if is_read:
             later = "" if is_users or places.is_trusted else " once the folder is trusted (swink trust)"
-            told = "".join(f"; {note}" for note in agent.notes)
+            told = "".join(f"; {note}" for note in (*_describe(agent, text), *agent.notes))
             yield Adoptable(
                 "agent", path, agent.name, "read", f"is read as it is{later}: @{agent.name}{told}"
             )
@@ -134,8 +136,25 @@ def find_agents(folder: Path, places: Places, *, is_users: bool, is_read: bool) 
             yield Adoptable("agent", path, agent.name, "cannot", why)
             continue
         where = "" if is_users else f" in {places.short(ours)}, which trust then asks about"
-        becomes = f"becomes the agent @{agent.name}{where}"
+        told = "".join(f"; {note}" for note in (*_describe(agent, text), *agent.notes))
+        becomes = f"becomes the agent @{agent.name}{where}{told}"
         yield new_file("agent", path, agent.name, ours, text.encode(), becomes)
+
+
+def _describe(agent: AgentFile, text: str) -> Iterator[str]:
+    """What an agent has here, and what of its file means nothing here."""
+    if agent.tools is not None:
+        names = [*sorted(agent.tools.names), *(f"mcp({name})" for name in sorted(agent.tools.servers))]
+        yield f"its tools are {', '.join(names)}" if names else "it has no tools"
+    if agent.reads_only:
+        yield "it only reads"
+    if agent.model is not None:
+        yield f"its model is {agent.model} where it can be had, else its caller's"
+    head = split_head(text)[0]
+    if unread := [
+        key for key in _UNREAD if key in head and not (key == "permissionMode" and agent.reads_only)
+    ]:
+        yield f"not read: {', '.join(unread)}"
 
 
 def find_commands(folder: Path, places: Places, *, is_users: bool) -> Iterator[Adoptable]:
