@@ -13,6 +13,7 @@ from tests.pages import PAGES, ROOT, blocks_of, run_program
 RUN_BY = {
     "README.md": "tests/test_examples.py",
     "docs/agents.md": "tests/app/assistant/test_agents_page.py",
+    "docs/code-mode.md": "tests/tools/codemode/test_code_mode_page.py",
     "docs/concepts.md": "tests/test_docs.py",
     "docs/context.md": "tests/messages/test_tokens.py",
     "docs/durable.md": "tests/memory/test_dbos_recovery.py",

@@ -7,6 +7,7 @@ import pytest
 from tests.pages import ROOT, blocks_of, run_program
 
 SAYS = {
+    "code_mode.py": '["ordered 10 for Turin","ordered 10 for Porto"]\nTurin and Porto get ten each.\n',
     "compare_runs.py": "FAILED regressions: 10 of 30 cases passed in the baseline and do not now, 2 allowed",
     "deferred_approval.py": "the run ended: approval\nrefund {'order': 7, 'amount': 19.5}: approved\n"
     "paid back $19.50 for order 7\nYour money is on its way.\n",

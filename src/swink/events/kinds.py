@@ -11,7 +11,8 @@ AgentStart
 │   │   └── ContextCompacted*                        overflow recovery
 │   ├── MessageEnd
 │   ├── ApprovalRequested ApprovalResolved           per call that needs one, in call order; not if deferred
-│   ├── ToolExecutionStart ToolExecutionUpdate* ToolExecutionEnd   per call; one never started only ends
+│   ├── ToolExecutionStart ToolExecutionUpdate* ToolExecutionEnd   per call; one never started only ends;
+│   │                                                those of calls that a call makes itself between its own
 │   ├── MessageStart("tool_result") MessageEnd       each result, in call order
 │   ├── StateChanged?
 │   └── TurnEnd
@@ -25,7 +26,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import force_setattr
 
 from swink.messages import (
@@ -104,6 +105,8 @@ class ToolExecutionStart(Struct, frozen=True, tag="tool_execution_start", tag_fi
     call_id: str
     name: str
     arguments: dict[str, Any]
+    outer: str | UnsetType = UNSET
+    """The id of the call inside of which it was made, if one made it."""
 
 
 class ToolExecutionUpdate(Struct, frozen=True, tag="tool_execution_update", tag_field="type"):
@@ -112,6 +115,7 @@ class ToolExecutionUpdate(Struct, frozen=True, tag="tool_execution_update", tag_
     call_id: str
     name: str
     update: Any
+    outer: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         match self.update:
@@ -129,6 +133,7 @@ class ToolExecutionEnd(Struct, frozen=True, tag="tool_execution_end", tag_field=
     name: str
     result: ToolResult
     is_error: bool = False
+    outer: str | UnsetType = UNSET
 
 
 class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field="type"):
@@ -137,6 +142,7 @@ class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field
     call_id: str
     name: str
     shown: dict[str, Any]
+    outer: str | UnsetType = UNSET
 
 
 class ApprovalResolved(Struct, frozen=True, gc=False, tag="approval_resolved", tag_field="type"):
@@ -146,6 +152,7 @@ class ApprovalResolved(Struct, frozen=True, gc=False, tag="approval_resolved", t
     name: str
     approved: bool
     reason: str | None = None
+    outer: str | UnsetType = UNSET
 
 
 class CompactionReport(Struct, frozen=True, gc=False):

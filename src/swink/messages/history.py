@@ -248,3 +248,19 @@ class _Batch:
         self.since.clear()
         if self.calls:
             self.begin(())
+
+
+def with_unique_ids(message: AssistantMessage) -> AssistantMessage:
+    """The message with no two calls of one id, which could not be answered separately."""
+    seen: dict[str, int] = {}
+    content: list[Any] = []
+    for block in message.content:
+        if isinstance(block, ToolCall):
+            id = block.id
+            while id in seen:
+                seen[block.id] += 1
+                id = f"{block.id}_{seen[block.id]}"
+            seen[id] = 1
+            block = replace(block, id=id)
+        content.append(block)
+    return replace(message, content=tuple(content))

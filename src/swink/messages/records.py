@@ -7,13 +7,14 @@ is sound at every moment; what happens in between is a journal, which the turn's
 """
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 from msgspec import Struct, field
 
 from swink.errors import InvalidInput
-from swink.messages.blocks import Text
+from swink.messages.blocks import Text, ToolCall
 from swink.messages.jsondata import encode, encode_lines, read
 from swink.messages.message import (
     AssistantMessage,
@@ -31,6 +32,12 @@ UNKNOWN = (
 )
 NOT_RUN = "tool call not run: the program ended before it began"
 NOT_APPROVED = "tool call not run: instead of an approval the user sent a new message"
+
+
+GIVEN_UP = (
+    "stopped: a call inside waited for an approval, and instead of it the user sent a new message; "
+    "the calls before it have taken effect"
+)
 
 
 class _Record(Struct, frozen=True, tag_field="type", omit_defaults=True):
@@ -120,6 +127,8 @@ class CallStarted(_Record, frozen=True, tag="call_started"):
     """A call begins to run: from here on its outcome is unknown, until it has ended."""
 
     call_id: str
+    made: str = ""
+    """Of a call inside another one: its fingerprint."""
 
 
 class CallEnded(_Record, frozen=True, tag="call_ended"):
@@ -128,6 +137,8 @@ class CallEnded(_Record, frozen=True, tag="call_ended"):
     durable: ClassVar[bool] = False
     call_id: str
     result: ToolResult
+    made: str = ""
+    """Of a call inside another one: its fingerprint."""
 
 
 class PendingApproval(_Record, frozen=True, tag="approval"):
@@ -253,6 +264,8 @@ class OpenTurn(Struct):
     started: set[str] = field(default_factory=set[str])
     results: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
     pending: dict[str, PendingApproval] = field(default_factory=dict[str, PendingApproval])
+    made: dict[str, str] = field(default_factory=dict[str, str])
+    """The fingerprints of calls inside others: who makes them again must make the same ones."""
 
     def is_of(self, message: Message) -> bool:
         """Whether a message is the reply of this turn, as it was or as a policy wanted it kept."""
@@ -272,11 +285,18 @@ class OpenTurn(Struct):
         for call in self.reply.tool_calls:
             id = call.id
             text = UNKNOWN if id in self.started else NOT_APPROVED if id in self.pending else NOT_RUN
+            if any(known.startswith(f"{id}.") for known in (*self.made, *self.pending)):
+                text = GIVEN_UP
             result = self.results.get(id) or ToolResult((Text(text),), is_error=True)
             messages.append(
                 ToolResultMessage(id, call.resolved.name, result.content, result.is_error, result.details)
             )
         return messages
+
+
+def fingerprint(call: ToolCall) -> str:
+    """What tells calls apart by what they do."""
+    return sha256(encode([call.name, call.arguments])).hexdigest()[:32]
 
 
 def pending_of(turn: OpenTurn | None) -> tuple[PendingApproval, ...]:
@@ -364,11 +384,13 @@ class Conversation:
         if turn is None:
             return
         match record:
-            case CallStarted(call_id):
+            case CallStarted(call_id, made):
                 turn.started.add(call_id)
                 turn.pending.pop(call_id, None)
-            case CallEnded(call_id, result):
+            case CallEnded(call_id, result, made):
                 turn.results[call_id] = result
                 turn.pending.pop(call_id, None)
             case PendingApproval(call_id):
-                turn.pending[call_id] = record
+                turn.pending[call_id], made = record, ""
+        if made:
+            turn.made[call_id] = made

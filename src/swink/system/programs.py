@@ -1,6 +1,7 @@
 """Programs: the one module that finds and starts programs outside the sandbox.
 
     find_program(name)        a program on the PATH, always the same one ─┐
+    packaged_program(…)       one that an installed package brought      ─┤
     python_script(file, …)    a file of ours, in an isolated Python      ─┼─▶ Command ─▶ popen, run, start
     python_module(name, …)    an installed module, with our packages     ─┘
 
@@ -120,6 +121,27 @@ def find_program(name: str, path: str | None = None) -> str | None:
                 _pin(candidate)
                 _found[name, searched] = candidate
                 return candidate
+    return None
+
+
+def packaged_program(package: str, name: str) -> str | None:
+    """The program of that name that an installed package brought, always the same one; None if there is none.
+
+    Neither the PATH nor another variable decides. Raises `ProgramChanged` if it is not the one that it was.
+    """
+    from importlib.metadata import PackageNotFoundError, files  # takes a while, and few need it
+
+    try:
+        brought = files(package) or ()
+    except PackageNotFoundError:
+        return None
+    for file in brought:
+        if file.name in (name, f"{name}.exe"):
+            program = os.path.abspath(file.locate())
+            if os.access(program, os.X_OK) and os.path.isfile(program) and _is_trusted(program):
+                _pin(program)
+                _check_pin(program)
+                return program
     return None
 
 

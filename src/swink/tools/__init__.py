@@ -1,4 +1,4 @@
-"""Tools: typed functions that a model may call; those for coding, and skills, are imported when asked for."""
+"""Tools: typed functions that a model may call; coding, skills and code mode are imported when asked for."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,20 +7,23 @@ from swink.messages.pruning import full_text
 from swink.tools.definition import (
     FINAL_OUTPUT,
     FIND_TOOLS,
+    Inside,
     Tool,
     as_tool,
     as_tools,
     call_off_loop,
     is_tool_name,
+    narrowed,
     tool,
 )
 from swink.tools.schema import copy_json
-from swink.tools.toolcontext import DepsT, ToolContext, WantsT
+from swink.tools.toolcontext import CallWaits, DepsT, ToolContext, WantsT
 from swink.tools.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 from swink.tools.toolsets import ToolSet, filtered, prefixed, prepared, renamed
 from swink.tools.toolsource import GONE, ToolSource, TurnContext, as_offers, offered_tools
 
 if TYPE_CHECKING:
+    from swink.tools.codemode import CodeLimits, code_mode
     from swink.tools.coding import (
         Background,
         BadScript,
@@ -51,7 +54,10 @@ __all__ = [
     "Background",
     "BadScript",
     "BadSkill",
+    "CallWaits",
+    "CodeLimits",
     "DepsT",
+    "Inside",
     "InvalidArguments",
     "InvalidSkill",
     "Job",
@@ -79,6 +85,7 @@ __all__ = [
     "bash_tools",
     "call_off_loop",
     "check_skill",
+    "code_mode",
     "coding_tools",
     "copy_json",
     "cut_result",
@@ -88,6 +95,7 @@ __all__ = [
     "full_text",
     "is_tool_name",
     "list_tools",
+    "narrowed",
     "offered_tools",
     "prefixed",
     "prepared",
@@ -108,4 +116,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"swink.tools.{'skills' if 'skill' in name.lower() else 'coding'}"), name)
+    package = "codemode" if name in ("CodeLimits", "code_mode") else "coding"
+    return getattr(import_module(f"swink.tools.{'skills' if 'skill' in name.lower() else package}"), name)

@@ -7,13 +7,17 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from swink.messages import Cost, Message, Usage
+from swink.messages import Cost, Message, ToolResult, Usage
 from swink.system.aio import running_loop
 
 DepsT = TypeVar("DepsT", default=Any, covariant=True)
 """What a context has: the dependencies that the program gave."""
 WantsT = TypeVar("WantsT", default=Any, contravariant=True)
 """What a tool or a policy wants: dependencies of this type, or of a narrower one."""
+
+
+class CallWaits(BaseException):
+    """Stopped for now: a call inside waits for an approval, and after that this call runs again."""
 
 
 class ToolContext(Generic[DepsT]):
@@ -65,6 +69,14 @@ class ToolContext(Generic[DepsT]):
     def messages(self) -> Sequence[Message]:
         """The conversation as it is now, the reply that made this call included."""
         return ()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call one of the tools that the running tool has inside of it (`Tool.inside`).
+
+        Policies, approvals, the journal and telemetry see it like a call of the model's own. Whatever goes
+        wrong with it is its result. `CallWaits` is raised while it waits for an approval: let it pass.
+        """
+        raise NotImplementedError("only a tool that an agent runs can call others")
 
     def update(self, update: Any) -> None:
         """Report progress; safe from any thread, in order, always before the result."""

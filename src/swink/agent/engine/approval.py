@@ -39,7 +39,7 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApp
         return Rejected(f"{tool.name!r} needs approval and nobody can give it (no approve callback is set)")
     request = await _request(run, call, tool)
     run.check()
-    ledger.emit(ApprovalRequested(request.call_id, tool.name, request.shown))
+    ledger.emit(ApprovalRequested(request.call_id, tool.name, request.shown, call.outer_id))
     if run.recorder is not None:
         run.recorder.note(
             PendingApproval(request.call_id, tool.name, copy_json(call.arguments), request.shown)
@@ -56,7 +56,7 @@ async def ask_approval(run: Run, call: Call) -> Approved | Rejected | PendingApp
         if not isinstance(verdict, PendingApproval):
             approved = isinstance(verdict, Approved)
             reason = verdict.note or None if isinstance(verdict, Approved) else verdict.reason
-            ledger.emit(ApprovalResolved(request.call_id, tool.name, approved, reason))
+            ledger.emit(ApprovalResolved(request.call_id, tool.name, approved, reason, call.outer_id))
     run.check()
     return verdict
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from swink.agent.config import Partition
 from swink.agent.engine.approval import ask_approval, needs_approval
 from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.run import End, Run
 from swink.agent.engine.turnstate import Call, CallContext
+from swink.agent.grouping import BAD_PARTITION, groups_of
 from swink.agent.policy import Inject, Rejected, Rewrite, Skip, Stop, consult
 from swink.errors import InvalidInput, message_of
 from swink.events import ToolExecutionStart
@@ -28,7 +28,7 @@ from swink.messages.redact import describe_error, describe_traceback
 from swink.stream import observer
 from swink.system.aio import call_later, resolve
 from swink.system.threads import in_thread
-from swink.tools import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
+from swink.tools import CallWaits, InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 from swink.tools.toolresult import LARGE, converted, is_large
 from swink.tools.toolsearch import describe_unknown
 from swink.tools.workers import GRACE, Abandoned
@@ -48,6 +48,7 @@ class Outcome(Struct, frozen=True):
 
     reason: TurnEndReason = "tools_executed"
     end: End | None = None
+    refusal: str = TRANSFERRED
 
 
 async def run_batch(run: Run) -> Outcome:
@@ -58,48 +59,52 @@ async def run_batch(run: Run) -> Outcome:
             ledger.settle(call, failure(_unparsed(call.call, ledger)))
     if run.slots.pre_dispatch:
         for call in _open(ledger):
-            stopped = await _ask_policies(run, call)
+            stopped = await ask_policies(run, call)
             if stopped is not None:
                 return stopped
     deferred = False
     if run.setup.config.approval_mode != "off":
         for call in ledger.turn.calls:
             if needs_approval(run, call):
-                stopped = await _ask_person(run, call)
+                stopped = await ask_person(run, call)
                 if stopped is not None:
                     return stopped
                 deferred = deferred or call.pending is not None
-    batch = _Batch(run)
+    batch = run.batch = Batch(run)
     waiting = list(ledger.turn.calls)
     for call in ledger.turn.calls:
         if call.result is not None:
             waiting.remove(call)
-    for group in _groups(run, waiting):
+    groups = groups_of(run.setup.config.tool_execution, waiting)
+    if groups is None:
+        for call in waiting:
+            ledger.settle(call, failure(BAD_PARTITION))
+    for group in groups or ():
         await batch.run_group([call for call in group if call.pending is None] if deferred else group)
         if group is not waiting or deferred:
             run.check()
             waiting = _open(ledger)
             if waiting and not batch.steered:
                 batch.steered = await _steering_waits(run)
-        if batch.steered or batch.transfer is not None:
+        if batch.steered:
+            batch.outcome = batch.outcome or Outcome("steering_interrupt", refusal=STEERED)
+        if batch.outcome is not None:
             for call in _open(ledger):
-                ledger.settle(call, failure(STEERED if batch.steered else TRANSFERRED))
+                ledger.settle(call, failure(batch.outcome.refusal))
             break
-        if deferred and any(call.pending is not None for call in group):
+        if batch.waits or (deferred and any(call.pending is not None for call in group)):
             return await _wait_for_approval(run)
-    if batch.transfer is not None:
-        return Outcome("transfer", End("transfer", batch.transfer.to))
-    return Outcome("steering_interrupt" if batch.steered else "tools_executed")
+    return batch.outcome or Outcome()
 
 
 async def _wait_for_approval(run: Run) -> Outcome:
     """End the run here: some calls wait for an approval, and later groups wait for these."""
     if run.recorder is not None:
-        await run.recorder.begin([call for call in run.ledger.turn.calls if call.pending is not None])
+        await run.recorder.begin([call for call in run.ledger.all_calls if call.pending is not None])
     return Outcome("approval", End(reason="approval"))
 
 
-async def _ask_policies(run: Run, call: Call) -> Outcome | None:
+async def ask_policies(run: Run, call: Call) -> Outcome | None:
     """Pre-dispatch policies over one call, asked again after a rewrite, so that no policy is bypassed."""
     for _ in range(REWRITES):
         before = call.arguments
@@ -115,15 +120,16 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
     """One round; a stop settles every call still open."""
     ledger = run.ledger
     for policy in run.slots.pre_dispatch:
-        verdict = await consult(policy, "pre_dispatch", run.policy_context(), _as_it_will_run(call))
+        verdict = await consult(policy, "pre_dispatch", run.policy_context(), call.as_it_will_run)
         run.check()
         match verdict:
             case Inject(messages):
                 ledger.append(messages, by_policy=True)
             case Stop(reason) as stop:
-                for waiting in _open(ledger):
-                    ledger.settle(waiting, failure(f"tool call not run: {reason}"))
-                return Outcome(end=End.by(stop))
+                refusal = f"tool call not run: {reason}"
+                for waiting in _open(ledger) if call.outer is None else [call]:
+                    ledger.settle(waiting, failure(refusal))
+                return Outcome(end=End.by(stop), refusal=refusal)
             case Skip(text):
                 ledger.settle(call, failure(text))
                 return None
@@ -135,7 +141,7 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
     return None
 
 
-async def _ask_person(run: Run, call: Call) -> Outcome | None:
+async def ask_person(run: Run, call: Call) -> Outcome | None:
     """Ask for approval, and again where policies rewrite what was approved: what runs is what was seen."""
     for _ in range(REWRITES):
         if call.result is not None or not needs_approval(run, call):
@@ -154,7 +160,7 @@ async def _ask_person(run: Run, call: Call) -> Outcome | None:
         if not _take_arguments(run, call, verdict.arguments):
             return None
         approved = call.arguments
-        stopped = await _ask_policies(run, call)
+        stopped = await ask_policies(run, call)
         if stopped is not None or call.arguments == approved:
             return stopped
     text = f"tool call not run: policies still rewrite what was approved after {REWRITES} rounds"
@@ -173,15 +179,18 @@ def _take_arguments(run: Run, call: Call, arguments: dict[str, Any]) -> bool:
     return True
 
 
-class _Batch:
+class Batch:
     """The calls of one reply while they run, group by group."""
 
-    __slots__ = ("_asking", "_done", "_ledger", "_left", "_loop", "run", "steered", "transfer")
+    __slots__ = (
+        "_asking", "_done", "_ledger", "_left", "_loop", "outcome", "run", "steered", "vetting", "waits"
+    )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.steered = False
-        self.transfer: Transfer | None = None
+        self.steered = self.waits = False
+        self.outcome: Outcome | None = None
+        self.vetting: asyncio.Lock | None = None  # calls inside others are asked about one at a time
         self._ledger = run.ledger
         self._loop = run.life.loop
         self._asking = 0
@@ -240,8 +249,8 @@ class _Batch:
         timeout = tool.timeout if tool.timeout is not None else run.setup.config.tool_timeout
         if timeout is not None:
             why = f"error: tool {tool.name!r} timed out after {timeout:g} s"
-            call.timer = call_later(self._loop, timeout, self._end, call, why)
-        self._ledger.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments))
+            call.timer = call_later(self._loop, timeout, self.end, call, why)
+        self._ledger.emit(ToolExecutionStart(call.call.id, tool.name, call.arguments, call.outer_id))
         variables = None
         if observer.current is not None:
             call.observed = observer.current.call(call.call, call.arguments, tool.description)
@@ -264,9 +273,12 @@ class _Batch:
                 else:
                     result = cut_result(as_result(value), tool.max_result)
                 if type(value) is not str and isinstance(value, Transfer) and call.result is None:
-                    self.transfer = value
+                    self.run.batch.outcome = Outcome("transfer", End("transfer", value.to))
             except KeyboardInterrupt:
                 raise
+            except CallWaits:
+                call.waits = self.waits = True
+                result = as_result(CallWaits.__doc__)
             except BaseException as error:
                 if isinstance(error, GeneratorExit) and self._is_closing(call):
                     raise
@@ -274,7 +286,7 @@ class _Batch:
                 result = cut_result(_result_of(error, call), tool.max_result)
             self._ledger.settle(call, result)
             if self._left and not self.steered:
-                await self._look_for_steering()
+                await self.look_for_steering()
         except BaseException as error:
             # Only a steering provider or a subscriber raises here, and the batch must not hang.
             if not self._done.done() and not self._loop.is_closed():
@@ -288,7 +300,7 @@ class _Batch:
             return True
         return call.task is not None and call.task is not current
 
-    async def _look_for_steering(self) -> None:
+    async def look_for_steering(self) -> None:
         """Cancel the other calls if steering waits; the batch is not over while a provider is being asked."""
         self._asking += 1
         try:
@@ -296,7 +308,7 @@ class _Batch:
                 return
             self.steered = True
             for other in self._ledger.turn.calls:
-                self._end(other, STEERED)
+                self.end(other, STEERED)
         except Exception as error:
             # A steering provider is foreign code, and its failure ends the run.
             if not self._done.done():
@@ -309,13 +321,13 @@ class _Batch:
         """An abort: every call gets its grace, then its result."""
         self._done = self._loop.create_future()
         for call in ready:
-            self._end(call, ABORTED)
+            self.end(call, ABORTED if call.outer is None else call.outer.why or ABORTED)
             if call.result is not None and call.task is not None:
                 call.task.cancel()  # it may still be asking for steering
         if self._left:
             await self._done
 
-    def _end(self, call: Call, why: str) -> None:
+    def end(self, call: Call, why: str) -> None:
         """Cancel a running call; past its grace it is abandoned."""
         if call.result is not None or call.task is None or call.why:
             return
@@ -351,60 +363,8 @@ async def _steering_waits(run: Run) -> bool:
     return bool(ledger.inbox.pending)
 
 
-def _groups(run: Run, calls: list[Call]) -> list[list[Call]]:
-    """Calls in the groups they run in; a partition that is not a permutation of them runs none."""
-    mode = run.setup.config.tool_execution
-    if mode == "sequential":
-        return [[call] for call in calls]
-    if mode == "priority":
-        ranked: dict[int, list[Call]] = {}
-        for call in calls:
-            ranked.setdefault(0 if call.tool is None else call.tool.priority, []).append(call)
-        return [ranked[priority] for priority in sorted(ranked, reverse=True)]
-    if mode != "concurrent" and callable(mode):
-        return _partitioned(run, calls, mode)
-    for call in calls:
-        if call.tool is not None and call.tool.sequential:
-            return _parted(calls)
-    return [calls]
-
-
-def _parted(calls: list[Call]) -> list[list[Call]]:
-    """Calls in groups; one that has to run alone is a group of its own."""
-    groups: list[list[Call]] = []
-    for call in calls:
-        if groups and not _is_alone(call) and not _is_alone(groups[-1][-1]):
-            groups[-1].append(call)
-        else:
-            groups.append([call])
-    return groups
-
-
-def _partitioned(run: Run, calls: list[Call], partition: Partition) -> list[list[Call]]:
-    try:
-        groups = [list(group) for group in partition([_as_it_will_run(call) for call in calls])]
-        valid = sorted(index for group in groups for index in group) == list(range(len(calls)))
-    except TypeError:
-        groups, valid = [], False
-    if not valid:
-        refusal = failure("error: the tool execution policy gave an invalid partition; no call was run")
-        for call in calls:
-            run.ledger.settle(call, refusal)
-        return []
-    return [[calls[index] for index in group] for group in groups]
-
-
-def _is_alone(call: Call) -> bool:
-    return call.tool is not None and call.tool.sequential
-
-
 def _open(ledger: Ledger) -> list[Call]:
     return [call for call in ledger.turn.calls if call.result is None]
-
-
-def _as_it_will_run(call: Call) -> ToolCall:
-    """The call for others to see."""
-    return ToolCall(call.call.id, call.call.name, call.arguments, None, call.call.signature)
 
 
 def _unparsed(call: ToolCall, ledger: Ledger) -> str:

@@ -6,7 +6,7 @@ is announced in one step, and `close` completes whatever is open (reply, calls, 
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from swink.agent.config import AgentLoopConfig
 from swink.agent.engine.account import Account, Spent
 from swink.agent.engine.turnstate import Attempt, Call, CallContext, TurnState
 from swink.agent.policy import Policy, slots_of, vet_commit
+from swink.agent.statewatch import StateWatch
 from swink.errors import AgentError, message_of
 from swink.events import (
     AgentEnd,
@@ -22,7 +23,6 @@ from swink.events import (
     MessageDiscarded,
     MessageEnd,
     MessageStart,
-    StateChanged,
     ToolExecutionEnd,
     TurnEnd,
     TurnStart,
@@ -39,11 +39,9 @@ from swink.messages import (
     TurnEndReason,
     as_messages,
 )
-from swink.messages.codec import encode_state
-from swink.messages.history import History, paired
-from swink.messages.jsondata import decode
+from swink.messages.history import History, paired, with_unique_ids
 from swink.messages.message import USER_NOTE
-from swink.messages.records import OpenTurn, PendingApproval
+from swink.messages.records import OpenTurn, PendingApproval, fingerprint
 from swink.stream import observer
 from swink.tools import Tool, failure
 
@@ -129,7 +127,8 @@ class Ledger:
         """The turn that was left open, by this run or one before it."""
         self.recorder: Recorder | None = None
         self.observed: observer.ObservedRun | None = None
-        self._state = _StateWatch(config.state)
+        self.call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]]
+        self._state = StateWatch(config.state)
 
     def append(self, messages: Sequence[Message], *, by_policy: bool = False) -> None:
         """Let messages enter at the end of the turn, where they part no call from its result."""
@@ -173,33 +172,44 @@ class Ledger:
         left = self.open
         assert left is not None
         self.open_turn()
-        self.open = None
+        self.open, self.turn.left = None, left
         self._take_reply(left.reply, tools)
         for call in self.turn.calls:
-            call.asked = left.pending.get(call.call.id)
-            may_repeat = call.tool is not None and (call.tool.idempotent or call.tool.read_only)
-            call.result = result = left.outcome(call.call.id, may_repeat)
-            if result is not None:
-                self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
+            self.take_up(call, left)
+
+    def take_up(self, call: Call, left: OpenTurn) -> None:
+        """Keep what is known of a call of a turn that was left open."""
+        call.asked = left.pending.get(call.call.id)
+        may_repeat = call.tool is not None and (call.tool.idempotent or call.tool.read_only)
+        call.result = known = left.outcome(call.call.id, may_repeat)
+        if known is not None:
+            self.emit(ToolExecutionEnd(call.call.id, call.call.name, known, known.is_error, call.outer_id))
 
     def leave_open(self) -> None:
         """End the turn without its results: the reply leaves the history until its calls have ended."""
         turn = self.turn
         reply = turn.reply
         assert reply is not None
-        results = {call.call.id: call.result for call in turn.calls if call.result is not None}
-        pending = {call.call.id: call.pending for call in turn.calls if call.pending is not None}
+        calls = self.all_calls
+        results = {call.call.id: call.result for call in calls if call.result is not None and not call.waits}
+        pending = {call.call.id: call.pending for call in calls if call.pending is not None}
         turn.calls = []
         self.history = History.of(self.history.items[: turn.begins])
         self.produced = [message for message in self.produced if message is not reply]
-        self.open = OpenTurn(reply, set(results), results, pending)
+        made = {call.call.id: fingerprint(call.call) for call in calls if call.outer is not None}
+        self.open = OpenTurn(reply, set(results), results, pending, made)
         self.end_turn("approval")
+
+    @property
+    def all_calls(self) -> list[Call]:
+        """The calls of the turn, those that a call has made itself before it."""
+        return [call for outer in self.turn.calls for call in (*outer.inside, outer)]
 
     def open_attempts(self) -> list[Spent]:
         """What the attempts under way, here and in the runs inside, have spent if they end here."""
         if self.attempt.assembly is not None:
             return [self.attempt.spent()]
-        contexts = [call.context for call in self.turn.calls if call.context is not None]
+        contexts = [call.context for call in self.all_calls if call.context is not None]
         return [spent for context in contexts for spent in context.open_attempts()]
 
     def discard_reply(self, number: int, error: AgentError) -> None:
@@ -231,6 +241,9 @@ class Ledger:
             return
         if call.note:
             result = replace(result, content=(*result.content, Text(USER_NOTE + call.note)))
+        for made in call.inside:
+            if made.pending is None:
+                self.settle(made, result)
         call.result = result
         if call.context is not None:
             call.context.close()
@@ -243,7 +256,7 @@ class Ledger:
             self.recorder.note(call)
         if call.observed is not None:
             call.observed.end(result, call.why)
-        self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error))
+        self.emit(ToolExecutionEnd(call.call.id, call.call.name, result, result.is_error, call.outer_id))
 
     def commit_results(self) -> None:
         """Put the results of all calls into the history, in call order."""
@@ -314,7 +327,7 @@ class Ledger:
     def _take_reply(self, message: AssistantMessage, tools: Sequence[Tool]) -> None:
         calls = message.tool_calls
         if calls[1:] and len({call.id for call in calls}) < len(calls):
-            message = _with_unique_ids(message)
+            message = with_unique_ids(message)
             calls = message.tool_calls
         self.turn.reply = message
         for call in calls:
@@ -359,23 +372,6 @@ class Ledger:
             self.commit_results()
 
 
-class _StateWatch:
-    """The session state, and what of it was told last."""
-
-    __slots__ = ("state", "told")
-
-    def __init__(self, state: dict[str, Any]) -> None:
-        self.state = state
-        self.told = encode_state(state)
-
-    def changes(self) -> StateChanged | None:
-        """What has changed since it was told last; it counts as told then."""
-        before, self.told = self.told, encode_state(self.state)
-        delta = {key: decode(value) for key, value in self.told.items() if before.get(key) != value}
-        removed = tuple([key for key in before if key not in self.told])
-        return StateChanged(delta, removed) if delta or removed else None
-
-
 def as_message(call: ToolCall, result: ToolResult) -> ToolResultMessage:
     """The result of a call as a message."""
     return ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details)
@@ -387,22 +383,6 @@ def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
         if tool.name == name:
             return tool
     return None
-
-
-def _with_unique_ids(message: AssistantMessage) -> AssistantMessage:
-    """The message with no two calls of one id, which could not be answered separately."""
-    seen: dict[str, int] = {}
-    content: list[Any] = []
-    for block in message.content:
-        if isinstance(block, ToolCall):
-            id = block.id
-            while id in seen:
-                seen[block.id] += 1
-                id = f"{block.id}_{seen[block.id]}"
-            seen[id] = 1
-            block = replace(block, id=id)
-        content.append(block)
-    return replace(message, content=tuple(content))
 
 
 def _ignore(event: AgentEvent) -> None:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from swink.agent.engine.account import payer
 from swink.agent.engine.dispatch import Outcome, run_batch
+from swink.agent.engine.innercalls import call_inside
 from swink.agent.engine.reply import take_reply
 from swink.agent.engine.run import End, Run
 from swink.agent.policy import Inject, Replace, Stop, Turn, consult
@@ -26,6 +27,7 @@ async def take_turns(run: Run) -> None:
     try:
         await started()
         payer.set(None)  # what is started inside this run is not charged past it
+        run.ledger.call_inside = lambda outer, name, arguments: call_inside(run, outer, name, arguments)
         run.end(await _until_done(run))
     except asyncio.CancelledError:
         run.end(End("aborted"))

@@ -80,6 +80,7 @@ class Run:
         self.life = Lifetime(self._interrupt)
         self.watch = Watch(self.life.loop, self._abandon_stream)
         self.recorder = ledger.recorder = None if record is None else record(ledger)
+        self.batch: Any = None  # the calls under way, which may make calls themselves
         self._released = released
         self._key: RunKey | None = None
         self._task: asyncio.Task[None] | None = None

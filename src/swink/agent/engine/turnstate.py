@@ -1,8 +1,10 @@
 """The turn under way: the request that asks for its reply, and the calls on their way to a result."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
+
+from msgspec import UNSET
 
 from swink.agent.engine.account import Account, Spent
 from swink.errors import AgentError
@@ -20,7 +22,7 @@ from swink.messages import (
     Usage,
 )
 from swink.messages.history import History
-from swink.messages.records import PendingApproval
+from swink.messages.records import OpenTurn, PendingApproval
 from swink.stream import Assembly, observer
 from swink.tools import Tool, ToolContext
 
@@ -28,7 +30,7 @@ from swink.tools import Tool, ToolContext
 class TurnState:
     """One turn; when it has ended it stays as it was, until the next begins."""
 
-    __slots__ = ("begins", "calls", "is_open", "number", "observed", "reason", "reply", "results")
+    __slots__ = ("begins", "calls", "is_open", "left", "number", "observed", "reason", "reply", "results")
 
     def __init__(self, number: int, begins: int, is_open: bool = True) -> None:
         self.number = number
@@ -40,6 +42,8 @@ class TurnState:
         """The calls whose results are not in the history yet."""
         self.results: tuple[ToolResultMessage, ...] = ()
         self.reason: TurnEndReason | None = None
+        self.left: OpenTurn | None = None
+        """What is known of its calls, if it is taken up again."""
         self.observed: observer.ObservedTurn | None = None
 
 
@@ -78,11 +82,15 @@ class Attempt:
 class Call:
     """One tool call on its way to a result."""
 
-    def __init__(self, call: ToolCall, tool: Tool | None) -> None:
+    def __init__(self, call: ToolCall, tool: Tool | None, outer: "Call | None" = None) -> None:
         if tool is not None and tool.redirect is not None:
             call, tool = tool.redirect(call)
         self.call = call
         self.tool = tool
+        self.outer = outer
+        self.outer_id = UNSET if outer is None else outer.call.id
+        self.inside: list[Call] = []
+        """The calls that it has made itself."""
         self.arguments = call.arguments
         self.prepared: dict[str, Any] | None = None
         self.result: ToolResult | None = None
@@ -101,6 +109,18 @@ class Call:
         self.observed: observer.ObservedCall | None = None
         self.why = ""
         """Why it was ended, if it did not end by itself."""
+        self.waits = False
+        """Whether it ended for now, because a call inside waits for an approval."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may run now."""
+        return self.result is None and self.pending is None
+
+    @property
+    def as_it_will_run(self) -> ToolCall:
+        """The call for others to see."""
+        return ToolCall(self.call.id, self.call.name, self.arguments, None, self.call.signature)
 
 
 class Books(Protocol):
@@ -109,6 +129,7 @@ class Books(Protocol):
     history: History
     account: Account
     emit: Callable[[AgentEvent], None]
+    call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]]
 
     def open_attempts(self) -> list[Spent]:
         """What the attempts under way, here and in the runs inside, have spent if they end here."""
@@ -118,12 +139,13 @@ class Books(Protocol):
 class CallContext(ToolContext):
     """What a call of a run reports to its ledger, until it is settled."""
 
-    __slots__ = ("_books", "_runs")
+    __slots__ = ("_books", "_call", "_runs")
 
     def __init__(
         self, books: Books, call: Call, state: dict[str, Any], deps: Any, loop: asyncio.AbstractEventLoop
     ) -> None:
         ToolContext.__init__(self, call.call.id, call.call.name, state, deps=deps, loop=loop)
+        self._call = call
         self._books: Books | None = books
         self._runs: tuple[Books, ...] = ()
 
@@ -131,6 +153,12 @@ class CallContext(ToolContext):
     def messages(self) -> Sequence[Message]:
         """The conversation as it is now, the reply that made this call included."""
         return () if self._books is None else self._books.history.snapshot()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call one of the tools inside."""
+        if self._books is None:
+            raise asyncio.CancelledError
+        return await self._books.call_inside(self._call, name, arguments)
 
     def pays_for(self, run: Books) -> None:
         """A run was started inside the call, which charges what it spends to it."""
@@ -150,7 +178,7 @@ class CallContext(ToolContext):
 
     def _report(self, update: Any) -> None:
         if self._books is not None:
-            self._books.emit(ToolExecutionUpdate(self.call_id, self.name, update))
+            self._books.emit(ToolExecutionUpdate(self.call_id, self.name, update, self._call.outer_id))
 
     def _bill(self, usage: Usage, cost: Cost | None) -> None:
         if self._books is not None:

@@ -18,7 +18,14 @@ from swink.agent.session.sessiondiff import ConversationState, SessionDiff, call
 from swink.events import CompactionReport
 from swink.messages import Message, ToolResult, ToolResultMessage
 from swink.messages.history import History
-from swink.messages.records import CallEnded, CallStarted, OpenTurn, PendingApproval, TurnOpened
+from swink.messages.records import (
+    CallEnded,
+    CallStarted,
+    OpenTurn,
+    PendingApproval,
+    TurnOpened,
+    fingerprint,
+)
 
 log = logging.getLogger("swink.tool")
 
@@ -69,7 +76,7 @@ class SessionRecorder:
             if not any(call.tool is not None and not call.tool.read_only for call in unsettled):
                 return
         self._open_journal()
-        self.saver.notes.extend(waiting or [CallStarted(call.call.id) for call in calls])
+        self.saver.notes.extend(waiting or [CallStarted(call.call.id, _made(call)) for call in calls])
         await self.saver.save(final=False)
 
     async def save(self) -> None:
@@ -84,7 +91,7 @@ class SessionRecorder:
 
     @property
     def _calls(self) -> Sequence[Call]:
-        return self._ledger.turn.calls
+        return self._ledger.all_calls
 
     @property
     def _is_open(self) -> bool:
@@ -96,12 +103,13 @@ class SessionRecorder:
         if not self._is_open:
             reply = self._ledger.turn.reply
             assert reply is not None
-            settled = [self._ended(call, call.result) for call in self._calls if call.result is not None]
+            ended = [call for call in self._calls if call.result is not None and not call.waits]
+            settled = [self._ended(call, call.result) for call in ended if call.result is not None]
             self.saver.notes[:] = [TurnOpened(reply), *settled]
 
     def _note_result(self, call: Call) -> None:
         """Note a result; the last one goes with the turn's messages, unless policies are asked before."""
-        if call.result is None or not self._diff.takes_records or not self._is_open:
+        if call.result is None or call.waits or not self._diff.takes_records or not self._is_open:
             return
         self.saver.notes.append(self._ended(call, call.result))
         if self._ledger.slots.post_turn or any(other.result is None for other in self._calls):
@@ -110,7 +118,7 @@ class SessionRecorder:
     def _ended(self, call: Call, result: ToolResult) -> CallEnded:
         kept = self._ledger.vetted(as_message(call.call, result))
         assert isinstance(kept, ToolResultMessage)
-        return CallEnded(call.call.id, ToolResult(kept.content, kept.details, kept.is_error))
+        return CallEnded(call.call.id, ToolResult(kept.content, kept.details, kept.is_error), _made(call))
 
     def _state(self, final: bool) -> ConversationState:
         """The conversation as it is now; the open turn counts only if it is final."""
@@ -125,6 +133,10 @@ class SessionRecorder:
             ledger.inbox.pending,
             None if reply is None else call_ids(reply),
         )
+
+
+def _made(call: Call) -> str:
+    return "" if call.outer is None else fingerprint(call.call)
 
 
 class AgentSession:

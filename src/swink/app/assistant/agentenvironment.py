@@ -27,7 +27,7 @@ from swink.app.assistant.forms import FillIn, question_tools
 from swink.app.assistant.instructionfiles import Instructions, read_instructions
 from swink.app.assistant.ownproviders import register_providers
 from swink.app.assistant.permissions import Permissions
-from swink.app.assistant.planning import ReadOnlyTools
+from swink.app.assistant.planning import ReadOnlyTools, read_only
 from swink.app.assistant.prompts import Surroundings, describe_small, is_small, look_around, system_prompt
 from swink.app.assistant.servers import Servers, find_servers
 from swink.app.assistant.sessionevents import HookedCompaction
@@ -405,7 +405,7 @@ class AgentEnvironment:
         offers = () if self.agent is None else self.agent.tools
         is_planning = any(isinstance(offer, ReadOnlyTools) for offer in offers)
         allowed = started.allowed(tools, self.servers.owners)
-        return [tool for tool in allowed if tool.read_only] if is_planning else allowed
+        return read_only(allowed) if is_planning else allowed
 
     def _tell_once(self, text: str) -> None:
         if text not in self._said:

@@ -11,7 +11,7 @@ from swink.agent.policy import Policy
 from swink.messages import ModelSpec
 from swink.models import catalog
 from swink.system.threads import in_thread
-from swink.tools import Tool
+from swink.tools import Tool, narrowed
 
 if TYPE_CHECKING:
     from swink.app.assistant.agentfiles import AgentFile
@@ -60,7 +60,7 @@ class Delegate(Struct, frozen=True):
 
     def allowed(self, tools: Sequence[Tool], owners: Mapping[str, str]) -> list[Tool]:
         """Those of some tools that it may use; `owners` are the MCP servers of tools by their names."""
-        return [tool for tool in tools if self._allows(tool, owners.get(tool.name))]
+        return narrowed(tools, lambda tool: self._allows(tool, owners.get(tool.name)))
 
     def _allows(self, tool: Tool, server: str | None) -> bool:
         if not tool.read_only and (self.kind == "explore" or any(file.reads_only for file in self.files)):

@@ -10,7 +10,7 @@ from typing import Any
 
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.messages import AssistantMessage, Message, UserMessage, text_of
-from swink.tools import Tool, ToolSource, as_tools
+from swink.tools import Tool, ToolSource, as_tools, narrowed
 
 PLAN_INSTRUCTION = """# Plan mode
 
@@ -32,8 +32,8 @@ def plan_tools(offers: Sequence[Tool | ToolSource]) -> list[Tool | ToolSource]:
     for offer in offers:
         if not isinstance(offer, Tool):
             found.append(ReadOnlyTools(offer))
-        elif offer.read_only:
-            found.append(offer)
+        else:
+            found.extend(read_only([offer]))
     return found
 
 
@@ -45,7 +45,12 @@ class ReadOnlyTools:
 
     def tools(self) -> Sequence[Any]:
         """The tools as they are now."""
-        return [tool for tool in as_tools(self.source.tools()) if tool.read_only]
+        return read_only(as_tools(self.source.tools()))
+
+
+def read_only(tools: Sequence[Tool]) -> list[Tool]:
+    """Those that say they are; one that calls other tools keeps those of them that are."""
+    return narrowed(tools, lambda tool: tool.read_only)
 
 
 def plan_prompt(prompt: SystemPrompt) -> SystemPrompt:
