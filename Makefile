@@ -45,6 +45,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/unused.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/telemetry.py
+	$(BIN)/python benchmarks/codemode.py
 	$(BIN)/python benchmarks/localtasks.py $(LOCALTASKS)
 
 # What the local models on this machine can do; an hour or more for a model of 1.5B on two cores.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from swink.events import NestedEvent, ToolExecutionStart, ToolExecutionUpdate
@@ -13,6 +14,8 @@ from swink.messages import ToolResult, ToolResultMessage
 if TYPE_CHECKING:
     from swink.events.transcript.folding import Transcript
 
+CALLS = "calls"
+"""What the calls that a call makes itself stand under, beside the agents that it runs."""
 _OUTPUT = 20_000
 """Characters of a running tool's output that are kept, the last ones."""
 _ENDINGS: tuple[tuple[str, ToolState], ...] = (
@@ -60,6 +63,22 @@ class Calls:
             self.change(event.call_id, output=(block.output + update)[-_OUTPUT:])
         else:
             self.change(event.call_id, progress=update)
+
+    def take_made(self, outer: str, event: Any) -> None:
+        """Let the transcript of the calls that a call makes itself take what happened to one of them."""
+        block = self._block(outer)
+        inner = self.inside.setdefault("" if block is None else block.id, {}).setdefault(
+            CALLS, self._transcript()
+        )
+        inner.meet(ToolBlock(event.call_id, event.call_id, event.name, getattr(event, "arguments", {})))
+        inner.take(replace(event, outer=UNSET))
+        self.change(outer)
+
+    def meet(self, block: ToolBlock) -> None:
+        """Add the block of a call that no message has, once."""
+        if block.call_id not in self.places:
+            self.places[block.call_id] = len(self._blocks)
+            self._blocks.append(block)
 
     def settle(self, call_id: str, result: ToolResult | ToolResultMessage) -> None:
         """A call has its result."""

@@ -168,7 +168,7 @@ class Transcript:
         return self._blocks.since(version)
 
     def inside(self, block: ToolBlock) -> "Mapping[str, Transcript]":
-        """The agents that a call runs, by their names; only of a run one watched."""
+        """The agents that a call runs, by their names, and "calls" it makes; only of a run one watched."""
         return self._calls.inside.get(block.id, {})
 
     def take(self, event: AgentEvent) -> None:
@@ -185,7 +185,15 @@ class Transcript:
             return
         action = self._actions.get(type(event))
         if action is not None:
-            action(self, event)
+            outer = getattr(event, "outer", "")
+            if outer:
+                self._calls.take_made(outer, event)
+            else:
+                action(self, event)
+
+    def meet(self, block: ToolBlock) -> None:
+        """Show a call that no message has: one that another call makes itself."""
+        self._calls.meet(block)
 
     def take_record(self, record: Record) -> None:
         """Add what comes next in a saved session."""
