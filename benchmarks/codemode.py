@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from swink import Agent, ToolCall, tool
+from swink.messages import AssistantMessage, ToolResultMessage
 from swink.messages.tokens import size_of
 from swink.stream import LlmContext
 from swink.testing import ScriptedModel
@@ -39,10 +40,8 @@ async def expenses(person: str) -> list[dict[str, Any]]:
     """The expenses of a person in this quarter."""
     seed = PEOPLE.index(person)
     kinds = ("travel", "food", "books")
-    return [
-        {"day": day, "kind": kinds[day % 3], "amount": seed * 7 + day, "note": "as agreed"}
-        for day in range(12)
-    ]
+    paid = [(day, kinds[day % 3], seed * 7 + day) for day in range(12)]
+    return [{"day": day, "kind": kind, "amount": amount, "note": "as agreed"} for day, kind, amount in paid]
 
 
 @tool(read_only=True)
@@ -89,7 +88,7 @@ TASKS = [
     Task(
         "tell those who are, one after the other",
         [[("people", {})], each("expenses", PEOPLE[:6]), each("budget", PEOPLE[:6])]
-        + [[("notify", {"person": name, "text": "over budget"})] for name in PEOPLE[3:6]],
+        + [[("notify", {"person": name, "text": "over budget"})] for name in PEOPLE[2:6]],
         "over = []\nfor n in people()[:6]:\n    total = sum(e['amount'] for e in expenses(n))\n"
         "    if total > 200:\n        notify(n, 'over budget')\n        over.append(n)\nover",
     ),
@@ -127,7 +126,9 @@ async def measured(replies: Sequence[Any], tools: Sequence[Tool]) -> tuple[int, 
     model = Counted([*replies, "Done."])
     agent = Agent("test:m", stream_fn=model, tools=tools)
     await agent.run("Do the task.")
-    return model.turns, model.tokens + sum(map(size_of, agent.messages)) // 4
+    assert not any(isinstance(message, ToolResultMessage) and message.is_error for message in agent.messages)
+    written = [message for message in agent.messages if isinstance(message, AssistantMessage)]
+    return model.turns, model.tokens + sum(map(size_of, written)) // 4
 
 
 async def main() -> None:
