@@ -236,11 +236,15 @@ async def test_calls_that_run_alone_do_so_in_a_program_too(options: dict[str, An
 
 
 async def test_the_clock_and_chance_are_the_same_when_it_is_run_again():
-    code = "import random, time\n(random.random(), time.time())"
-    agent = Diary().agent(code, code)
+    diary = Diary()
+    chance = "write(f'{random.random()} {time.time()} {random.randint(1, 10**9)}')"
+    agent = diary.agent(f"import random, time\n{chance}\nsend('bob')\n{chance}", approve=defer)
     await agent.run("go")
-    first, second = result_of(agent).text, result_of(agent, 1).text
-    assert first.split(",")[0] != second.split(",")[0]
+    await agent.run(approvals={"c0.2": True})
+    first, sent, second = diary.ran
+    assert sent == ("send", "bob")
+    assert first != second
+    assert result_of(agent).text == f"wrote {second[1]}"
 
 
 # Its calls are calls of the run
