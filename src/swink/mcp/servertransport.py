@@ -72,21 +72,24 @@ class _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
-        try:
-            reading = anext(self._stream) if self._probe is None else self._probe.read(self._stream)
-            item = await reading
-        except StopAsyncIteration:
-            self._ended.set()
-            raise
-        broken = broken_reply(item) if isinstance(item, Exception) else None
-        if broken is None:
-            make_room(item)
-            return item
-        if broken.call_id is None:  # any of the calls under way may wait for it: a new connection is needed
-            log.warning("an MCP server is left: %s", broken.reason)
-            self._ended.set()
-            raise StopAsyncIteration
-        return self._sdk.error_reply(broken.call_id, broken.reason)
+        while True:
+            try:
+                reading = anext(self._stream) if self._probe is None else self._probe.read(self._stream)
+                item = await reading
+            except StopAsyncIteration:
+                self._ended.set()
+                raise
+            if not isinstance(item, Exception):
+                make_room(item)
+                return item
+            broken = broken_reply(item)
+            if broken is None:
+                continue  # chatter; the SDK would start a task for each line
+            if broken.call_id is None:  # any call under way may wait for it: a new connection is needed
+                log.warning("an MCP server is left: %s", broken.reason)
+                self._ended.set()
+                raise StopAsyncIteration
+            return self._sdk.error_reply(broken.call_id, broken.reason)
 
     async def __aenter__(self) -> "_WatchedStream":
         await self._stream.__aenter__()
