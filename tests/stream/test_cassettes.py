@@ -545,6 +545,25 @@ class Choosy(ScriptedModel):
         return context.output is not None and "properties" in context.output.schema
 
 
+class Searching(ScriptedModel):
+    """A model whose provider searches deferred tools."""
+
+    def native_search(self, model: ModelSpec) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", [Searching, ScriptedModel])
+async def test_deferred_tools_are_sent_as_they_were_recorded(tmp_path: Path, kind: type[ScriptedModel]):
+    def wait(seconds: int) -> str:
+        """Wait."""
+        return "waited"
+
+    tools = [tool(deferred=True)(wait)]
+    for stream_fn in (recorded(kind(["done"]), tmp_path / "tape"), None):
+        agent = Agent("test:m", stream_fn=stream_fn or replayed(tmp_path / "tape"), tools=tools)
+        assert (await agent.run("Go.")).text == "done"
+
+
 async def test_each_schema_is_asked_for_as_it_was_recorded(tmp_path: Path):
     model = Choosy(['{"name": "Oslo"}', [ToolCall("c", "final_output", {"Oslo": 7})]])
     for stream_fn in (recorded(model, tmp_path / "tape"), None):

@@ -69,9 +69,7 @@ class ToolMaker:
         known = self._made.get(origin)
         if known is not None and known[:2] == (name, definition):
             return known
-        made = make_tool(
-            connection, tool, name, is_changed=origin in self._changed, deferred=self._deferred
-        )
+        made = make_tool(connection, tool, name, is_changed=origin in self._changed, deferred=self._deferred)
         return name, definition, made
 
     def _tell_changed(self, made: Iterable[Origin]) -> list[str]:

@@ -13,14 +13,13 @@ from swink.tools.definition import (
     as_tools,
     call_off_loop,
     is_tool_name,
-    narrowed,
     tool,
 )
 from swink.tools.schema import copy_json
 from swink.tools.toolcontext import CallWaits, DepsT, ToolContext, WantsT
 from swink.tools.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
 from swink.tools.toolsets import ToolSet, filtered, prefixed, prepared, renamed
-from swink.tools.toolsource import GONE, ToolSource, TurnContext, as_offers, offered_tools
+from swink.tools.toolsource import GONE, ToolSource, TurnContext, as_offers, narrowed, offered_tools
 
 if TYPE_CHECKING:
     from swink.tools.codemode import CodeLimits, code_mode

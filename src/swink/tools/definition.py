@@ -6,7 +6,7 @@ import inspect
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Concatenate, Generic, Literal, Protocol, cast, overload
 
 import msgspec
@@ -313,20 +313,6 @@ def check_names(tools: Sequence[Tool]) -> None:
     if len(set(names)) < len(names):
         name = next(name for at, name in enumerate(names) if name in names[:at])
         raise InvalidTool(f"two tools are named {name!r}; rename one with @tool(name=...), or its MCP server")
-
-
-def narrowed(tools: Iterable[Tool], keep: Callable[[Tool], bool]) -> list[Tool]:
-    """The tools that are kept; one with tools inside is made anew with those of them that are, if any is."""
-    found: list[Tool] = []
-    for tool in tools:
-        if (inside := tool.inside) is not None:
-            kept = [inner for inner in inside.tools if keep(inner)]
-            if not kept:
-                continue
-            tool = tool if len(kept) == len(inside.tools) else inside.remake(kept)
-        if keep(tool):
-            found.append(tool)
-    return found
 
 
 async def call_off_loop(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -57,6 +57,20 @@ class TurnContext(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"TurnContext(state={self.state!r}, messages={self.messages!r})"
+
+
+def narrowed(tools: Iterable[Tool], keep: Callable[[Tool], bool]) -> list[Tool]:
+    """The tools that are kept; one with tools inside is made anew with those of them that are, if any is."""
+    found: list[Tool] = []
+    for tool in tools:
+        if (inside := tool.inside) is not None:
+            kept = [inner for inner in inside.tools if keep(inner)]
+            if not kept:
+                continue
+            tool = tool if len(kept) == len(inside.tools) else inside.remake(kept)
+        if keep(tool):
+            found.append(tool)
+    return found
 
 
 async def offered_tools(

@@ -154,6 +154,23 @@ def parallel_tools(fuse: Fuse) -> Scene:
     )
 
 
+def found_tools(fuse: Fuse) -> Scene:
+    @tool(deferred=True)
+    async def work(n: int) -> str:
+        """Work for some time."""
+        for _ in range(n):
+            await asyncio.sleep(0)
+        return f"done {n}"
+
+    calls = [
+        ToolCall("a", "find_tools", {"query": "work"}),
+        ToolCall("b", "call_tool", {"name": "work", "arguments": {"n": 3}}),
+        ToolCall("c", "call_tool", {"name": "nope"}),
+        ToolCall("d", "call_tool", {"name": "call_tool"}),
+    ]
+    return Scene([calls, [ToolCall("e", "call_tool", {}, '{"name": "wo')], "all done"], fuse, tools=[work])
+
+
 def retries_and_fallback(fuse: Fuse) -> Scene:
     dead = NetworkError("down")
     script = [["partial ", dead], dead, ["part", dead], "answer", [ToolCall("a", "noop")], "end"]
@@ -461,6 +478,7 @@ def taken_up(fuse: Fuse) -> Scene:
 
 SCENES = [
     parallel_tools,
+    found_tools,
     retries_and_fallback,
     overflow_recovery,
     steering_and_follow_ups,

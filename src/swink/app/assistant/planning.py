@@ -10,7 +10,7 @@ from typing import Any
 
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.messages import AssistantMessage, Message, UserMessage, text_of
-from swink.tools import Tool, ToolSource, as_tools, narrowed
+from swink.tools import Tool, ToolSet, ToolSource, TurnContext, as_tools, narrowed
 
 PLAN_INSTRUCTION = """# Plan mode
 
@@ -45,7 +45,13 @@ class ReadOnlyTools:
 
     def tools(self) -> Sequence[Any]:
         """The tools as they are now."""
-        return read_only(as_tools(self.source.tools()))
+        return self.tools_for(TurnContext())
+
+    def tools_for(self, context: TurnContext) -> Sequence[Any]:
+        """The tools of a turn."""
+        source = self.source
+        offers = source.tools_for(context) if isinstance(source, ToolSet) else source.tools()
+        return read_only(as_tools(offers))
 
 
 def read_only(tools: Sequence[Tool]) -> list[Tool]:

@@ -320,8 +320,13 @@ class Servers:
         programs = self._programs.get(name)
         check = None if programs is None else partial(_check, programs)
         try:
-            asking = {"on_elicit": on_elicit, "on_login": on_login, "before_start": check}
-            servers = McpServers([server], deferred=self.deferred, **asking)
+            servers = McpServers(
+                [server],
+                on_elicit=on_elicit,
+                on_login=on_login,
+                before_start=check,
+                deferred=self.deferred,
+            )
             async with servers as opened:
                 self._opened[name], self._toolsets[name] = opened, opened.tools
                 self._states[name] = replace(self._states[name], state="ready")

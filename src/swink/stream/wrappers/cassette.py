@@ -21,7 +21,7 @@ from swink.errors import ErrorKind, ModelError
 from swink.messages import ModelSpec
 from swink.messages.codec import to_builtins
 from swink.messages.providertools import McpConnector
-from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions
+from swink.stream import AssistantMessageEvent, LlmContext, StreamOptions, ToolSpec
 from swink.stream.urls import is_secret_header
 from swink.stream.wrappers.scrub import as_sent, scrub, scrub_events, scrub_messages
 from swink.system.filelock import locked
@@ -97,10 +97,7 @@ def identify(
         },
         "system_prompt": context.system_prompt,
         "messages": [{name: message[name] for name in _SHOWN if name in message} for message in messages],
-        "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
-            for tool in context.tools
-        ],
+        "tools": [_told(tool) for tool in context.tools],
         "options": _pick(options, *_ASKED),
     }
     if context.hosted:
@@ -122,6 +119,11 @@ def identify(
     return CassetteRequest(
         _digest(shown), shown, _digest(whole), bool(secrets or asker) or shown != request, secrets
     )
+
+
+def _told(tool: ToolSpec) -> dict[str, Any]:
+    told = {"name": tool.name, "description": tool.description, "parameters": tool.parameters_schema}
+    return {**told, "deferred": True} if getattr(tool, "deferred", False) is True else told
 
 
 def _secrets(context: LlmContext, options: StreamOptions) -> Iterator[str]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from swink.errors import CacheMiss, ModelError, error_for
 from swink.messages import Cost, ModelSpec, Usage
+from swink.messages.jsondata import list_of, object_of
 from swink.messages.redact import describe_error
 from swink.stream import (
     AssistantMessageEvent,
@@ -91,7 +92,25 @@ def replayed(path: str | Path, *, again: bool = False) -> StreamFn:
 
     if native:
         wrapper.native_output = native_output
+    searching = {_name_of(recording.request) for recording in recordings if _has_deferred(recording.request)}
+
+    def native_search(model: ModelSpec) -> bool:
+        """Deferred tools are sent as they were when the cassette was recorded."""
+        return (model.provider, model.model_id) in searching
+
+    if searching:
+        wrapper.native_search = native_search
     return wrapper
+
+
+def _has_deferred(request: Mapping[str, Any]) -> bool:
+    """Whether the provider that was asked searched deferred tools itself."""
+    return any("deferred" in object_of(tool) for tool in list_of(request.get("tools")))
+
+
+def _name_of(request: Mapping[str, Any]) -> tuple[Any, Any]:
+    model = object_of(request.get("model"))
+    return model.get("provider"), model.get("model_id")
 
 
 def _asked_of(request: Mapping[str, Any]) -> list[Any]:

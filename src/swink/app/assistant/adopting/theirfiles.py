@@ -150,7 +150,7 @@ def _describe(agent: AgentFile, text: str) -> Iterator[str]:
         yield "it only reads"
     if agent.model is not None:
         yield f"its model is {agent.model} where it can be had, else its caller's"
-    head = split_head(text)[0]
+    head = read_front_matter(text, lenient=True)
     if unread := [
         key for key in _UNREAD if key in head and not (key == "permissionMode" and agent.reads_only)
     ]:
