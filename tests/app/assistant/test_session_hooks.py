@@ -564,7 +564,7 @@ async def test_what_it_is_changed_to_is_judged_by_rules_and_by_the_hooks_that_gu
     await run(scene, bash("echo hello"))
     assert "the user's rule" in results(scene)[0]
     (work.parent / "permissions").write_text("")
-    guard = "grep -q changed && { echo guarded >&2; exit 2; }; exit 0"
+    guard = "grep -q 'echo changed' && { echo guarded >&2; exit 2; }; exit 0"
     give(work, {"hooks": one("PermissionRequest", ALLOW_OTHER)["hooks"] | one("PreToolUse", guard)["hooks"]})
     scene = Scene(work, word="on")
     await run(scene, bash("echo hello"))
