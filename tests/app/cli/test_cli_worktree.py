@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import STALL, Call, Place, Provider, Screen, without_styles
+from tests.counts import cell_of_more
 
 EDIT = {"path": "a.py", "edits": [{"old": "line 3\n", "new": "line three\n"}]}
 SETTINGS = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
@@ -213,7 +214,7 @@ def test_leaving_the_review_takes_nothing(place: Place, main: Path, editing: Pro
 # The end of a conversation
 
 
-@pytest.mark.parametrize("answer", ["t", "k", "d", "\x04"])
+@pytest.mark.parametrize("answer", ["t", cell_of_more("k"), cell_of_more("d"), "\x04"])
 def test_the_end_of_a_chat_asks_what_becomes_of_the_change(
     place: Place, main: Path, editing: Provider, answer: str
 ):
