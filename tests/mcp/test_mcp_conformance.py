@@ -1,6 +1,7 @@
 """The published conformance suite for MCP clients, against swink's; `.ci/run` installs it, `make test-more` runs it."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,23 +12,22 @@ from tests.counts import MORE
 SUITE = Path(sys.prefix, "node", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 CLIENT = Path(__file__).with_name("conformance_client.py")
 
-SCENARIOS = {
-    "2025-11-25": """
-        initialize tools_call elicitation-sep1034-client-defaults sse-retry json-schema-2020-12-preservation
-        auth/metadata-default auth/metadata-var1 auth/metadata-var2 auth/metadata-var3 auth/basic-cimd
-        auth/scope-from-www-authenticate auth/scope-from-scopes-supported auth/scope-omitted-when-undefined
-        auth/scope-step-up auth/scope-retry-limit auth/token-endpoint-auth-basic auth/token-endpoint-auth-post
-        auth/token-endpoint-auth-none auth/pre-registration
-    """,
-    "2025-03-26": "auth/2025-03-26-oauth-metadata-backcompat auth/2025-03-26-oauth-endpoint-fallback",
-    "2026-07-28": """
-        request-metadata sep-2322-client-request-state http-standard-headers http-custom-headers
-        http-invalid-tool-headers json-schema-ref-no-deref auth/resource-mismatch auth/offline-access-scope
-        auth/offline-access-not-supported auth/authorization-server-migration auth/iss-supported
-        auth/iss-not-advertised auth/iss-supported-missing auth/iss-wrong-issuer auth/iss-unexpected
-        auth/iss-normalized auth/metadata-issuer-mismatch
-    """,
-}
+PAGE = Path(__file__).parents[2] / "docs" / "mcp.md"
+VERSIONS = ("2025-11-25", "2026-07-28")
+OLDER = ("auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback")
+"""Those of an older version, which servers still speak."""
+_ROW = re.compile(r"^\| `(\S+)` \| (\d*)/?\d* \| (\d*)/?\d* \|$", re.MULTILINE)
+_COUNT = re.compile(r"^Passed: (\d+)/(\d+), 0 failed, 0 warnings$", re.MULTILINE)
+
+
+def scenarios() -> list[tuple[str, str]]:
+    """The versions and scenarios of the table in the documentation, and the older ones."""
+    rows = _ROW.findall(PAGE.read_text("utf-8"))
+    found = [
+        (version, row[0]) for row in rows for version, count in zip(VERSIONS, row[1:], strict=True) if count
+    ]
+    return [*found, *(("2025-03-26", name) for name in OLDER)]
+
 
 pytestmark = [pytest.mark.more, pytest.mark.skipif(not MORE, reason="make test-more runs it")]
 
@@ -46,22 +46,21 @@ def suite(*arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_every_scenario_of_the_specification_is_run():
-    listed = suite("list", "--client", "--spec-version", "2025-11-25")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_scenario_of_the_specification_is_run_and_in_the_table(version: str):
+    listed = suite("list", "--client", "--spec-version", version)
     names = {line.split()[1] for line in listed.splitlines() if line.startswith("  - ")}
-    ours = {name for names in SCENARIOS.values() for name in names.split()}
     assert names, listed
-    assert names <= ours
+    assert names == {name for at, name in scenarios() if at == version}
 
 
-@pytest.mark.parametrize(
-    ("version", "scenario"),
-    [(version, name) for version, names in SCENARIOS.items() for name in names.split()],
-)
+@pytest.mark.parametrize(("version", "scenario"), scenarios())
 def test_the_suite_finds_nothing_wrong(version: str, scenario: str):
     said = suite(
         "client", "--command", f"{sys.executable} {CLIENT}", "--scenario", scenario, "--spec-version", version,
         "--timeout", "120000",
     )  # fmt: skip
     assert "OVERALL: PASSED" in said, said
-    assert ", 0 failed, 0 warnings" in said, said
+    count = _COUNT.search(said)
+    assert count is not None, said
+    assert count[1] == count[2] != "0", "a scenario that checks nothing has not passed"
