@@ -18,7 +18,6 @@ from swink.tools.definition import (
 from swink.tools.schema import copy_json
 from swink.tools.toolcontext import CallWaits, DepsT, ToolContext, WantsT
 from swink.tools.toolresult import InvalidArguments, ToolError, Transfer, as_result, cut_result, failure
-from swink.tools.toolsets import ToolSet, filtered, prefixed, prepared, renamed
 from swink.tools.toolsource import GONE, ToolSource, TurnContext, as_offers, narrowed, offered_tools
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
         write_tools,
     )
     from swink.tools.skills import BadSkill, InvalidSkill, Skill, check_skill, read_skills, skill_tools
+    from swink.tools.toolsets import ToolSet, filtered, prefixed, prepared, renamed
 
 __all__ = [
     "FINAL_OUTPUT",
@@ -110,10 +110,16 @@ __all__ = [
 ]
 
 
+_PLACES = {
+    **dict.fromkeys(("ToolSet", "filtered", "prefixed", "prepared", "renamed"), "toolsets"),
+    **dict.fromkeys(("CodeLimits", "code_mode"), "codemode"),
+}
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    package = "codemode" if name in ("CodeLimits", "code_mode") else "coding"
-    return getattr(import_module(f"swink.tools.{'skills' if 'skill' in name.lower() else package}"), name)
+    place = _PLACES.get(name) or ("skills" if "skill" in name.lower() else "coding")
+    return getattr(import_module(f"swink.tools.{place}"), name)
