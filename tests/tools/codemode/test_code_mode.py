@@ -353,6 +353,21 @@ async def test_a_person_is_asked_about_a_call(answer: Any, text: str, ran: list[
     assert diary.ran == [("send", name) for name in ran]
 
 
+async def test_who_is_asked_about_a_call_finds_its_tool_among_those_known():
+    diary, known = Diary(), []
+
+    class Looking(Policy):
+        def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
+            known.append([tool.name for tool in ctx.tools])
+
+    async def approve(request: Any) -> bool:
+        known.append([tool.name for tool in request.context.tools])
+        return True
+
+    await diary.agent("send('bob')", approve=approve, policies=[Looking()]).run("go")
+    assert known == [["run_code"], *[["look", "write", "send"]] * 2]
+
+
 async def test_questions_come_one_at_a_time():
     diary, open_questions, most = Diary(), 0, 0
 

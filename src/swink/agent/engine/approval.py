@@ -87,8 +87,8 @@ async def _request(run: Run, call: Call, tool: Tool) -> ApprovalRequest:
     # A long view takes seconds if it is full of what looks like secrets: not on the event loop.
     is_long = len(encode(arguments)) > _AT_ONCE
     shown = await in_thread(show_arguments, arguments) if is_long else show_arguments(arguments)
-    wanted = tool.needs_approval(arguments)
-    return ApprovalRequest(call.call.id, tool.name, copy_json(arguments), shown, wanted, run.policy_context())
+    wanted, context = tool.needs_approval(arguments), run.policy_context(call.known)
+    return ApprovalRequest(call.call.id, tool.name, copy_json(arguments), shown, wanted, context)
 
 
 async def _ask(approve: Approve, request: ApprovalRequest) -> Answer:

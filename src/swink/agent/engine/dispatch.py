@@ -76,9 +76,8 @@ async def run_batch(run: Run) -> Outcome:
         if call.result is not None:
             waiting.remove(call)
     groups = groups_of(run.setup.config.tool_execution, waiting)
-    if groups is None:
-        for call in waiting:
-            ledger.settle(call, failure(BAD_PARTITION))
+    for call in waiting if groups is None else ():
+        ledger.settle(call, failure(BAD_PARTITION))
     for group in groups or ():
         await batch.run_group([call for call in group if call.pending is None] if deferred else group)
         if group is not waiting or deferred:
@@ -120,7 +119,7 @@ async def _ask_each(run: Run, call: Call) -> Outcome | None:
     """One round; a stop settles every call still open."""
     ledger = run.ledger
     for policy in run.slots.pre_dispatch:
-        verdict = await consult(policy, "pre_dispatch", run.policy_context(), call.as_it_will_run)
+        verdict = await consult(policy, "pre_dispatch", run.policy_context(call.known), call.as_it_will_run)
         run.check()
         match verdict:
             case Inject(messages):
@@ -228,7 +227,8 @@ class Batch:
     def _prepare(self, call: Call) -> bool:
         """Make the arguments what the tool takes; a call that cannot start is settled here."""
         if call.tool is None:
-            self._ledger.settle(call, failure(describe_unknown(call.call.name, self.run.setup.tools)))
+            known = (call.known or self.run.setup).tools
+            self._ledger.settle(call, failure(describe_unknown(call.call.name, known)))
             return False
         try:
             call.prepared = call.tool.prepare(call.arguments)

@@ -39,8 +39,8 @@ async def call_inside(run: Run, outer: Call, name: str, arguments: dict[str, Any
 def _made(run: Run, outer: Call, name: str, arguments: dict[str, Any]) -> Call:
     """The call, with what is known of it from before the turn was left open."""
     made = ToolCall(f"{outer.call.id}.{len(outer.inside) + 1}", name, freeze(arguments, "the arguments"))
-    inside, left = outer.tool and outer.tool.inside, run.ledger.turn.left
-    call = Call(made, None if inside is None else find_tool(inside.tools, name), outer)
+    call, left = Call(made, None, outer), run.ledger.turn.left
+    call.tool = None if call.known is None else find_tool(call.known.tools, name)
     if left is not None and left.made.get(made.id, fingerprint(made)) != fingerprint(made):
         raise ToolError(WENT_ELSEWHERE)
     outer.inside.append(call)

@@ -30,6 +30,7 @@ from swink.messages.redact import describe_error
 from swink.stream import observer
 from swink.stream.watch import Watch
 from swink.system.aio import mark_exception_seen, start_task
+from swink.tools import Inside
 
 log = logging.getLogger("swink")
 
@@ -118,8 +119,8 @@ class Run:
         if self.ledger.closed or self.life.aborted is not None:
             raise asyncio.CancelledError
 
-    def policy_context(self) -> PolicyContext:
-        """The run as policies see it now, in values that do not change."""
+    def policy_context(self, known: Inside | None = None) -> PolicyContext:
+        """The run as policies see it now, in values that do not change; its tools are those known."""
         setup, ledger = self.setup, self.ledger
         self._key = self._key or RunKey()
         return PolicyContext(
@@ -130,7 +131,7 @@ class Run:
             ledger.inbox.fresh,
             *ledger.account.totals,
             copy_state(setup.config.state),
-            setup.tools,
+            (known or setup).tools,
             tuple([model for model, _ in setup.routes]),
             setup.config.options.max_tokens,
             ledger.attempt.requests,

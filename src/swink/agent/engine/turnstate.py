@@ -87,8 +87,8 @@ class Call:
             call, tool = tool.redirect(call)
         self.call = call
         self.tool = tool
-        self.outer = outer
-        self.outer_id = UNSET if outer is None else outer.call.id
+        self.outer, self.outer_id = outer, UNSET if outer is None else outer.call.id
+        self.known = None if outer is None or outer.tool is None else outer.tool.inside
         self.inside: list[Call] = []
         """The calls that it has made itself."""
         self.arguments = call.arguments
