@@ -1,6 +1,7 @@
 """Any program of calls gives the same runs of tools, questions to policies, journal and telemetry as direct calls."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -208,18 +209,31 @@ async def both(script: Sequence[Step], abort_at: int | None) -> tuple[dict[str, 
     )
 
 
+def is_one_by_one(script: Sequence[Step]) -> bool:
+    """Whether no calls run at once: those that do may begin in any order."""
+    return all(kind != "gather" or len(made) == 1 for kind, _, made in script)
+
+
 @tried(40, 1000)
 @given(script=st.lists(steps, min_size=1, max_size=5))
 async def test_a_program_does_what_direct_calls_do(script: list[Step]):
     direct, inside = await both(script, None)
-    assert inside == direct
+    if is_one_by_one(script):
+        assert inside == direct
+    else:
+        assert {name: sorted(map(repr, items)) for name, items in inside.items()} == {
+            name: sorted(map(repr, items)) for name, items in direct.items()
+        }
 
 
 @tried(20, 500)
 @given(script=st.lists(steps, min_size=1, max_size=4), abort_at=st.integers(1, 6))
 async def test_an_abort_ends_both_at_the_same_call(script: list[Step], abort_at: int):
     direct, inside = await both(script, abort_at)
-    least = min(abort_at, len(direct["ran"]))
-    shorter = min(len(direct["ran"]), len(inside["ran"]))
-    assert inside["ran"][:least] == direct["ran"][:least]
-    assert inside["ran"][:shorter] == direct["ran"][:shorter]
+    written = Counter((name, argument) for _, _, made in script for name, argument in made)
+    assert Counter(inside["ran"]) <= written
+    if is_one_by_one(script):
+        least = min(abort_at, len(direct["ran"]))
+        shorter = min(len(direct["ran"]), len(inside["ran"]))
+        assert inside["ran"][:least] == direct["ran"][:least]
+        assert inside["ran"][:shorter] == direct["ran"][:shorter]
