@@ -161,12 +161,22 @@ class RunKey:
     __slots__ = ("__weakref__",)
 
 
+class InnerCall(Struct, frozen=True):
+    """A call that was made inside of another, by a program in code mode, and its result."""
+
+    call: ToolCall
+    result: ToolResultMessage
+    outer: str
+    """The id of the call that it was made in."""
+
+
 class Turn(Struct, frozen=True):
-    """A turn that has ended: its reply and the results of its calls."""
+    """A turn that has ended: its reply, the results of its calls, and the calls inside of these."""
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
     reason: TurnEndReason
+    inner_calls: tuple[InnerCall, ...] = ()
 
 
 class Ending(Struct, frozen=True):

@@ -27,7 +27,7 @@ from swink.mcp.serveroffers import (
     resources_of,
 )
 from swink.mcp.toolmaking import Origin, ToolMaker
-from swink.messages import Image, Text
+from swink.messages import CALL_TOOL, Image, Text
 from swink.system.aio import running_loop, wait_through_cancel
 from swink.tools import Tool, ToolError
 
@@ -238,7 +238,7 @@ class McpServers:
         ]
         pairs = [(connection.server.name, tool.name) for connection, tool in found]
         enabled = [connection.server.name for connection in self._connections]
-        names = tool_names(pairs, enabled, (LIST, READ), self._names)
+        names = tool_names(pairs, enabled, (LIST, READ, CALL_TOOL), self._names)
         tools = [*self._maker.make(found, names, problems), *self._resource_tools()]
         self._names = dict(list({**self._names, **names}.items())[-_MOST_NAMES:])
         self.origins = {name: pair for pair, name in names.items()}

@@ -118,7 +118,7 @@ def fenced_instructions(said: Mapping[str, str]) -> str:
         cut = f"{text[:most]}\n[cut here]" if len(text) > most else text
         room -= len(cut)
         safe = re.sub(
-            r"<(/?)(?=mcp_server)", "<\u200b\\1", cut, flags=re.IGNORECASE
+            r"<(\s*/?\s*)(?=mcp_server)", "<\u200b\\1", cut, flags=re.IGNORECASE
         )  # nothing ends its fence
         texts.append(f'<mcp_server name="{_attribute(server)}">\n{safe}\n</mcp_server>')
     if texts:

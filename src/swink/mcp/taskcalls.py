@@ -133,5 +133,6 @@ class TaskCalls:
 def _seconds(milliseconds: Any) -> float:
     """How long to wait before the next question."""
     if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
-        return min(max(milliseconds / 1000, _SOONEST), _LATEST)
+        most = _LATEST * 1000
+        return min(milliseconds, most) / 1000 if milliseconds >= _SOONEST * 1000 else _SOONEST  # NaN too
     return _USUAL

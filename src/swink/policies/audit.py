@@ -148,6 +148,9 @@ class AuditLogger(Policy):
             "usage": to_builtins(message.usage),
             "cost": None if message.cost is None else message.cost.total,
         }
+        if turn.inner_calls:
+            inner = [self._call(each.call, each.result) | {"outer": each.outer} for each in turn.inner_calls]
+            record["inner_calls"] = inner
         failure = {"error": self._cut(message.error_message or "")} if message.failed else {}
         return record | failure | _agent()
 

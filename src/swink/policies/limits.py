@@ -13,6 +13,7 @@ from swink.agent.structured import NAME as FINAL_OUTPUT
 from swink.errors import InvalidInput
 from swink.messages import ToolCall
 from swink.policies.inputs import check_number
+from swink.tools import FIND_TOOLS
 
 Pattern = str | re.Pattern[str]
 """A tool's exact name, a glob (`fs_*`), or a compiled regular expression that must match the whole name."""
@@ -104,7 +105,7 @@ class ToolDenyList(Policy):
 class ToolAllowList(Policy):
     """The only tools that may be called, by exact name, glob or regular expression; the model is told.
 
-    The tool that takes structured output (`run(output=…)`) is always allowed.
+    The tools that take structured output (`run(output=…)`) and find deferred tools are always allowed.
 
     >>> agent = Agent(model, policies=[ToolAllowList("read_file", "search_*")])
     """
@@ -115,7 +116,9 @@ class ToolAllowList(Policy):
         self.patterns = _flatten(patterns)
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
-        if call.name == FINAL_OUTPUT or any(matches(pattern, call.name) for pattern in self.patterns):
+        if call.name in (FINAL_OUTPUT, FIND_TOOLS) or any(
+            matches(pattern, call.name) for pattern in self.patterns
+        ):
             return None
         names = [pattern if isinstance(pattern, str) else pattern.pattern for pattern in self.patterns]
         allowed = ", ".join(names) or "none"

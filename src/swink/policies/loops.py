@@ -92,6 +92,7 @@ class LoopDetection(Policy):
         return row, nudged_at
 
     def _signature(self, call: ToolCall, results: dict[str, str]) -> tuple[str, ...]:
+        call = call.resolved
         try:
             told = {key: value for key, value in call.arguments.items() if key not in self.ignore}
             encoded = msgspec.json.encode(_canonical(told), order="sorted").decode()

@@ -138,7 +138,8 @@ class ShellHook(Policy):
         notes = self._notes_of(ctx.run)
         contexts, notes.contexts = notes.contexts, []
         verdict = _inject("PreToolUse", contexts)
-        done = [result for result in turn.tool_results if not result.is_error]
+        results = [*(inner.result for inner in turn.inner_calls), *turn.tool_results]
+        done = [result for result in results if not result.is_error]
         if done and self.group.has("PostToolUse"):
             async with asyncio.TaskGroup() as group:
                 told = [group.create_task(self._tell_result(notes, result)) for result in done]

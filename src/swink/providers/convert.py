@@ -47,6 +47,8 @@ def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage
     for message in messages:
         if redirected and isinstance(message, ToolResultMessage) and message.tool_call_id in redirected:
             message = msgspec.structs.replace(message, tool_name=CALL_TOOL)  # as the model called it
+        elif redirected and isinstance(message, AssistantMessage):
+            redirected -= {call.id for call in message.tool_calls}  # some models use ids again
         if _is_ready(message):
             prepared.append(message)
             continue

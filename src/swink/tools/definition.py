@@ -307,7 +307,7 @@ def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
 def check_names(tools: Sequence[Tool]) -> None:
     """Refuse two tools of one name, and one with the name of a tool by which deferred ones are used."""
     names = [tool.name for tool in tools]
-    if (FIND_TOOLS in names or CALL_TOOL in names) and any(tool.deferred for tool in tools):
+    if CALL_TOOL in names or (FIND_TOOLS in names and any(tool.deferred for tool in tools)):
         name = FIND_TOOLS if FIND_TOOLS in names else CALL_TOOL
         raise InvalidTool(f"{name!r} finds or calls deferred tools; rename your tool with @tool(name=...)")
     if len(set(names)) < len(names):

@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.errors import InvalidInput, InvalidTool
 from swink.messages import Message
@@ -67,7 +68,16 @@ def narrowed(tools: Iterable[Tool], keep: Callable[[Tool], bool]) -> list[Tool]:
             kept = [inner for inner in inside.tools if keep(inner)]
             if not kept:
                 continue
-            tool = tool if len(kept) == len(inside.tools) else inside.remake(kept)
+            if len(kept) < len(inside.tools):
+                made = inside.remake(kept)
+                tool = replace(
+                    tool,
+                    description=made.description,
+                    body=made.body,
+                    read_only=made.read_only,
+                    sequential=made.sequential,
+                    inside=made.inside,
+                )
         if keep(tool):
             found.append(tool)
     return found

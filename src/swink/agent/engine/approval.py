@@ -68,7 +68,7 @@ def _given(run: Run, call: Call) -> Approve | None:
         return None
     if id not in run.approvals:
         return defer if run.setup.config.approve is None else None
-    if asked.arguments != call.arguments:
+    if asked.name != call.call.name or asked.arguments != call.arguments:
         text = "the call of %s is no longer what was approved: policies have changed it; it waits again"
         log.warning(text, call.call.name)
         return defer

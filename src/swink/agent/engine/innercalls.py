@@ -44,6 +44,7 @@ def _made(run: Run, outer: Call, name: str, arguments: dict[str, Any]) -> Call:
     if left is not None and left.made.get(made.id, fingerprint(made)) != fingerprint(made):
         raise ToolError(WENT_ELSEWHERE)
     outer.inside.append(call)
+    run.ledger.turn.inner += (call,)
     if left is not None:
         run.ledger.take_up(call, left)
     return call

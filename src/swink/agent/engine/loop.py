@@ -11,12 +11,13 @@ is touched. How a run ends is a value, `End`, which travels up to `take_turns`.
 import asyncio
 from typing import Literal
 
+from swink.agent.endedturn import ended_turn
 from swink.agent.engine.account import payer
 from swink.agent.engine.dispatch import Outcome, run_batch
 from swink.agent.engine.innercalls import call_inside
 from swink.agent.engine.reply import take_reply
 from swink.agent.engine.run import End, Run
-from swink.agent.policy import Inject, Replace, Stop, Turn, consult
+from swink.agent.policy import Inject, Replace, Stop, consult
 from swink.agent.transform import transform_context
 from swink.messages import AssistantMessage, ContentBlock, Text, Thinking, TurnEndReason
 from swink.system.aio import resolve, started
@@ -143,8 +144,7 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
     """Let the post-turn policies see the turn."""
     ledger = run.ledger
     for policy in run.slots.post_turn:
-        assert ledger.turn.reply is not None
-        turn = Turn(ledger.turn.reply, ledger.turn.results, reason)
+        turn = ended_turn(ledger.turn, reason)
         match await consult(policy, "post_turn", run.policy_context(), turn):
             case Stop() as stop:
                 return End.by(stop)

@@ -15,11 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent.agentresult import AgentResult, is_answered
+from swink.agent.endedturn import ended_turn
 from swink.agent.engine.laststeps import LastSteps
 from swink.agent.engine.ledger import Ledger, Recorder
 from swink.agent.engine.runlifetime import Lifetime
 from swink.agent.engine.turnsetup import TurnSetup
-from swink.agent.policy import Answer, Ending, Policy, PolicyContext, RunKey, Stop, Turn, consult
+from swink.agent.policy import Answer, Ending, Policy, PolicyContext, RunKey, Stop, consult
 from swink.errors import Aborted, AgentError, HookFailed, NetworkError, message_of
 from swink.events import AgentStart
 from swink.messages import Message, StopReason, clean
@@ -244,9 +245,7 @@ class Run:
     async def _tell_end(self, policy: Policy) -> None:
         end, turn = self.ending, self.ledger.turn
         assert end is not None
-        last = (
-            None if turn.reply is None or turn.reason is None else Turn(turn.reply, turn.results, turn.reason)
-        )
+        last = None if turn.reply is None or turn.reason is None else ended_turn(turn, turn.reason)
         ending = Ending(end.stop_reason or "stop", end.reason, self.error_text, last, self.ledger.open)
         await consult(policy, "post_run", self.policy_context(), ending)
 

@@ -30,8 +30,6 @@ from swink.tools import Tool, ToolContext
 class TurnState:
     """One turn; when it has ended it stays as it was, until the next begins."""
 
-    __slots__ = ("begins", "calls", "is_open", "left", "number", "observed", "reason", "reply", "results")
-
     def __init__(self, number: int, begins: int, is_open: bool = True) -> None:
         self.number = number
         self.begins = begins
@@ -40,6 +38,7 @@ class TurnState:
         self.reply: AssistantMessage | None = None
         self.calls: list[Call] = []
         """The calls whose results are not in the history yet."""
+        self.inner: tuple[Call, ...] = ()
         self.results: tuple[ToolResultMessage, ...] = ()
         self.reason: TurnEndReason | None = None
         self.left: OpenTurn | None = None

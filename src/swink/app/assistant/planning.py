@@ -10,7 +10,7 @@ from typing import Any
 
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.messages import AssistantMessage, Message, UserMessage, text_of
-from swink.tools import Tool, ToolSet, ToolSource, TurnContext, as_tools, narrowed
+from swink.tools import Tool, ToolSource, TurnContext, as_tools, narrowed
 
 PLAN_INSTRUCTION = """# Plan mode
 
@@ -49,9 +49,8 @@ class ReadOnlyTools:
 
     def tools_for(self, context: TurnContext) -> Sequence[Any]:
         """The tools of a turn."""
-        source = self.source
-        offers = source.tools_for(context) if isinstance(source, ToolSet) else source.tools()
-        return read_only(as_tools(offers))
+        asked = getattr(self.source, "tools_for", None)
+        return read_only(as_tools(self.source.tools() if asked is None else asked(context)))
 
 
 def read_only(tools: Sequence[Tool]) -> list[Tool]:

@@ -16,7 +16,7 @@ def awaited_calls(code: str, functions: Collection[str]) -> frozenset[tuple[int,
     """Where in the code, in bytes, the calls of these functions stand that give coroutines."""
     try:
         tree = ast.parse(code, mode="exec")
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()  # who runs it says what is wrong
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     names = frozenset(_awaited_names(tree))

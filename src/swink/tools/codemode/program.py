@@ -7,7 +7,7 @@ ends first: so a program that is run again after an interruption makes the same 
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, ToolResult
 from swink.messages.jsondata import as_data, encode
 from swink.system.aio import mark_exception_seen
+from swink.system.threads import in_thread
 from swink.tools.codemode.callsites import awaited_calls
 from swink.tools.codemode.codelimits import CodeLimits
 from swink.tools.codemode.machine import Answer, Machine, Pause
@@ -24,6 +25,10 @@ from swink.tools.codemode.signatures import ToolFunction
 from swink.tools.toolcontext import CallWaits, ToolContext
 from swink.tools.toolresult import ToolError
 
+_LONGEST = 100_000
+"""Characters of a program."""
+_MOST = 1_000_000
+"""Characters of a value; a part that is shared counts as often as it stands there, as it would in JSON."""
 _NOTHING = "the program ended without a value; end it with an expression, or print what you want to see"
 
 
@@ -32,15 +37,18 @@ async def run_program(
 ) -> str:
     """What a program printed and came to; raises `ToolError` with the line at which it failed."""
     code = code.replace("\r\n", "\n").replace("\r", "\n")
+    if len(code) > _LONGEST:
+        raise ToolError(f"error: a program has at most {_LONGEST:,} characters")
+    awaited = await in_thread(awaited_calls, code, functions)
     machine = Machine(limits, _time_of_reply(ctx), ctx.call_id)
-    program = Program(code, functions, ctx, limits, machine)
+    program = Program(code, functions, ctx, limits, machine, awaited)
     try:
         value = await program.run()
     except monty.MontyError as error:
         raise ToolError(_told(machine.printed, _described(error, limits, len(program.calls)))) from None
     finally:
         await program.end()
-    shown = value if isinstance(value, str) else encode(_plain(value)).decode()
+    shown = value if isinstance(value, str) else encode(await in_thread(plain_data, value)).decode()
     return _told(machine.printed, "" if value is None else shown) or _NOTHING
 
 
@@ -54,6 +62,7 @@ class Program:
         ctx: ToolContext,
         limits: CodeLimits,
         machine: Machine,
+        awaited: Collection[tuple[int, int]],
     ) -> None:
         self.calls: list[asyncio.Task[Answer]] = []
         self._code = code
@@ -61,7 +70,7 @@ class Program:
         self._ctx = ctx
         self._limits = limits
         self._machine = machine
-        self._awaited = awaited_calls(code, functions)
+        self._awaited = awaited
         self._alone = any(function.tool.sequential for function in functions.values())
         self._futures: dict[int, asyncio.Task[Answer]] = {}
         """The calls that the program may still wait for, by the machine's numbers."""
@@ -110,9 +119,12 @@ class Program:
         if len(self.calls) >= self._limits.calls:
             return _raised("RuntimeError", f"a program makes at most {self._limits.calls} calls")
         try:
-            arguments = cast("dict[str, Any]", _plain(function.bind(pause.args, pause.kwargs)))
+            given = function.bind(pause.args, pause.kwargs)
+            arguments = cast("dict[str, Any]", await in_thread(plain_data, given))
         except TypeError as error:
             return _raised("TypeError", str(error))
+        except ToolError as error:
+            return _raised("RuntimeError", str(error))
         call = asyncio.create_task(self._call(function, arguments), name=f"run_code {name}")
         self.calls.append(call)
         place = pause.position.start, pause.position.end
@@ -167,19 +179,31 @@ def _raised(kind: str, text: str) -> Answer:
     return {"exc_type": kind, "message": text}
 
 
-def _plain(value: Any) -> Any:
-    """Values of a program as JSON data: tuples and sets as lists, instances of its classes as objects."""
-    match value:
-        case monty.MontyClassProxy():
-            return _plain(value.attributes)
-        case dict():
-            return {str(key): _plain(item) for key, item in cast("dict[Any, Any]", value).items()}
-        case list() | tuple() | set() | frozenset():
-            return [_plain(item) for item in cast("list[Any]", value)]
-        case None | bool() | int() | float() | str():
-            return value
-        case _:
-            return as_data(str(value))
+def plain_data(value: Any) -> Any:
+    """Values of a program as JSON data: tuples and sets as lists, instances of its classes as objects.
+
+    Raises `ToolError` if it would be very large. It may take a second: call it in a thread.
+    """
+    room = _MOST
+
+    def take(item: Any) -> Any:
+        nonlocal room
+        room -= 1 + (len(item) if isinstance(item, str) else 0)
+        if room < 0:
+            raise ToolError(f"error: a value has more than {_MOST:,} characters; return or pass less")
+        match item:
+            case monty.MontyClassProxy():
+                return take(item.attributes)
+            case dict():
+                return {take(str(key)): take(each) for key, each in cast("dict[Any, Any]", item).items()}
+            case list() | tuple() | set() | frozenset():
+                return [take(each) for each in cast("list[Any]", item)]
+            case None | bool() | int() | float() | str():
+                return item
+            case _:
+                return as_data(str(item))
+
+    return take(value)
 
 
 def _described(error: monty.MontyError, limits: CodeLimits, calls: int) -> str:

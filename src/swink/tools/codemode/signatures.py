@@ -19,6 +19,8 @@ from swink.tools.schema import schema_of
 _PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _DEEP = 4
 """Levels of types that are written out; what is deeper is `Any`."""
+_WIDE = 20
+"""Fields and choices of one type that are written out."""
 _INDENT = "    "
 
 
@@ -67,7 +69,9 @@ class ToolFunction(Struct, frozen=True, eq=False):
         for name in self.parameters:
             text = f"{name}: {type_of(properties[name], schema)}"
             if name not in required:
-                text += f" = {properties[name]['default']!r}" if "default" in properties[name] else " = ..."
+                given = properties[name]
+                has_default = isinstance(given, Mapping) and "default" in given
+                text += f" = {given['default']!r}" if has_default else " = ..."
             told.append(text)
         odd = [name for name in properties if name not in self.parameters]
         if odd:
@@ -104,13 +108,16 @@ def type_of(schema: Any, root: Mapping[str, Any], levels: int = _DEEP) -> str:
         case {"enum": [*values]}:
             return f"Literal[{', '.join(map(repr, values))}]"
         case {"anyOf": [*options]} | {"oneOf": [*options]}:
-            return _union([type_of(option, root, levels - 1) for option in options])
+            written = [type_of(option, root, levels - 1) for option in options[:_WIDE]]
+            return _union([*written, *["Any"] * (len(options) > _WIDE)])
         case {"type": [*kinds]}:
             return _union([type_of({**given, "type": kind}, root, levels) for kind in kinds])
         case {"type": "array"}:
             return f"list[{type_of(given.get('items'), root, levels - 1)}]"
         case {"type": "object", "properties": {**properties}} if properties:
-            inner = [f"{key!r}: {type_of(value, root, levels - 1)}" for key, value in properties.items()]
+            first = list(properties.items())[:_WIDE]
+            inner = [f"{key!r}: {type_of(value, root, levels - 1)}" for key, value in first]
+            inner += ["..."] * (len(properties) > _WIDE)
             return f"dict[{{{', '.join(inner)}}}]"
         case {"type": "object"}:
             return f"dict[str, {type_of(given.get('additionalProperties'), root, levels - 1)}]"
@@ -141,7 +148,7 @@ def _returns(tool: Tool) -> Mapping[str, Any] | None:
 
 
 def _docstring(tool: Tool, properties: Mapping[str, Any]) -> list[str]:
-    told = tool.description.strip().replace('"""', "'''").splitlines()
+    told = tool.description.strip().replace('"""', "'''").splitlines() or [tool.name]
     for name, schema in properties.items():
         text = cast("Mapping[str, Any]", schema).get("description") if isinstance(schema, Mapping) else None
         if isinstance(text, str) and text:
