@@ -47,19 +47,19 @@ class LateHooks(Policy):
         self._find = find
 
     async def pre_turn(self, ctx: PolicyContext) -> TurnVerdict:
-        """SessionStart and UserPromptSubmit."""
+        """What SessionStart and UserPromptSubmit say, after a look at the files."""
         return await self._ask("pre_turn", ctx)
 
     async def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
-        """PreToolUse."""
+        """What PreToolUse says, after a look at the files."""
         return await self._ask("pre_dispatch", ctx, call)
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
-        """PostToolUse."""
+        """What PostToolUse says, after a look at the files."""
         return await self._ask("post_turn", ctx, turn)
 
     async def post_loop(self, ctx: PolicyContext) -> TurnVerdict:
-        """Stop."""
+        """What Stop says, after a look at the files."""
         return await self._ask("post_loop", ctx)
 
     async def _ask(self, slot: str, *values: Any) -> Any:
