@@ -542,7 +542,8 @@ def request_answer(**decision: Any) -> str:
     return f"cat > asked; echo '{json.dumps(output)}'"
 
 
-ALLOW_OTHER = request_answer(behavior="allow", updatedInput={"command": "echo changed"})
+CHANGED: dict[str, Any] = {"behavior": "allow", "updatedInput": {"command": "echo changed"}}
+ALLOW_OTHER = request_answer(**CHANGED)
 
 
 async def test_a_hook_for_permission_requests_changes_the_input_and_the_changed_one_runs(work: Path):
@@ -572,10 +573,94 @@ async def test_what_it_is_changed_to_is_judged_by_rules_and_by_the_hooks_that_gu
     assert scene.asked == []
 
 
-async def test_hooks_that_change_an_input_against_each_other_do_not_go_on_for_ever(work: Path):
-    other = request_answer(behavior="allow", updatedInput={"command": "echo other"})
-    hooks = [{"hooks": [{"type": "command", "command": each} for each in (ALLOW_OTHER, other)]}]
-    give(work, {"hooks": {"PermissionRequest": hooks}})
+def several(**commands: list[str]) -> dict[str, Any]:
+    return {
+        "hooks": {
+            event: [{"hooks": [{"type": "command", "command": command} for command in each]}]
+            for event, each in commands.items()
+        }
+    }
+
+
+def only_for(told: str, **decision: Any) -> str:
+    """A hook that decides about one input, and says nothing of others."""
+    output = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    return f"grep -q '{told}' && echo '{json.dumps(output)}'; exit 0"
+
+
+async def test_what_a_rule_allows_of_a_changed_input_meets_the_hooks_that_guard_calls(work: Path):
+    (work.parent / "permissions").write_text("allow bash(echo changed)\n")
+    guard = "grep -q 'echo changed' && { echo guarded >&2; exit 2; }; exit 0"
+    give(work, several(PermissionRequest=[ALLOW_OTHER], PreToolUse=[guard]))
     scene = Scene(work, word="on")
     await run(scene, bash("echo hello"))
-    assert "changed" in results(scene)[0]
+    assert "guarded" in results(scene)[0]
+    assert "changed" not in results(scene)[0]
+    assert scene.asked == []
+
+
+async def test_a_hook_that_changes_a_call_to_what_it_is_already_changes_nothing(work: Path):
+    special = {"hookEventName": "PreToolUse", "updatedInput": {"command": "echo changed"}}
+    same = f"grep -q 'echo changed' && echo '{json.dumps({'hookSpecificOutput': special})}'; exit 0"
+    give(work, several(PermissionRequest=[ALLOW_OTHER], PreToolUse=[same]))
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert results(scene)[0].startswith("changed")
+    assert scene.asked == []
+
+
+@pytest.mark.parametrize("turned", [False, True])
+async def test_a_change_that_its_own_hook_does_not_allow_leaves_the_call_to_the_person(
+    work: Path, turned: bool
+):
+    special = {"hookEventName": "PermissionRequest", "updatedInput": {"command": "echo changed"}}
+    hooks = [
+        f"echo '{json.dumps({'hookSpecificOutput': special})}'",
+        only_for("echo hello", behavior="allow"),
+    ]
+    give(work, several(PermissionRequest=hooks[::-1] if turned else hooks))
+    scene = Scene(work, word="on", reply=Refuse())
+    await run(scene, bash("echo hello"))
+    assert [question.request.arguments for question in scene.asked] == [{"command": "echo hello"}]
+    assert "the user said no" in results(scene)[0]
+
+
+async def test_a_hook_that_changes_what_another_has_changed_refuses_the_call(work: Path):
+    wrap = only_for("echo changed", behavior="allow", updatedInput={"command": "echo wrapped"})
+    give(work, several(PermissionRequest=[ALLOW_OTHER, wrap]))
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert "one hook changes the input that another one has changed" in results(scene)[0]
+    assert scene.asked == []
+
+
+async def test_a_change_is_the_word_of_its_hook_about_that_call_alone(work: Path):
+    (work.parent / "permissions").write_text("deny bash(echo changed)\n")
+    give(work, one("PermissionRequest", only_for("echo hello", **CHANGED)))
+    scene = Scene(work, word="on", reply=Refuse())
+
+    def lift(*_: Any) -> ToolCall:
+        (work.parent / "permissions").write_text("")
+        return bash("echo changed")  # with the same id, as some providers give it
+
+    await run(scene, bash("echo hello"), lift)
+    assert "the user's rule" in results(scene)[0]
+    assert [question.request.arguments for question in scene.asked] == [{"command": "echo changed"}]
+
+
+async def test_what_a_hook_allowed_is_recorded_as_its_word(work: Path):
+    for command in (ALLOW_OTHER, request_answer(behavior="allow")):
+        give(work, one("PermissionRequest", command))
+        scene = Scene(work, word="on")
+        await run(scene, bash("echo hello"))
+        why = scene.permissions.why("c1")
+        assert why is not None
+        assert (why.allowed, why.why) == (True, "a hook allowed it")
+
+
+async def test_hooks_that_change_an_input_against_each_other_do_not_go_on_for_ever(work: Path):
+    other = request_answer(behavior="allow", updatedInput={"command": "echo other"})
+    give(work, several(PermissionRequest=[ALLOW_OTHER, other]))
+    scene = Scene(work, word="on")
+    await run(scene, bash("echo hello"))
+    assert "one hook changes the input that another one has changed" in results(scene)[0]

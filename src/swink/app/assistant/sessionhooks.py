@@ -71,8 +71,6 @@ class SessionHooks:
         self.events = SessionEvents(lambda: self.group, lambda: self.agent(), self.look)
         """The life of the session, as hooks hear of it."""
         self._telling: set[asyncio.Task[Any]] = set()
-        self._changes: dict[str, tuple[Hook, dict[str, Any]]] = {}
-        """What a hook for PermissionRequest wants to run instead, by the id of the call."""
 
     def make_policies(
         self, trust: Trust, settings: UserSettings, session: Session | None = None
@@ -228,38 +226,14 @@ class SessionHooks:
 
     async def _before_question(self, question: Question) -> Reply | None:
         """What hooks answer for the person; None if the person has to be asked."""
-        from swink.policies.hooks.hookanswers import HookAnswer, join_answers
-        from swink.policies.hooks.hookgroup import HookedCall
-
         await self.look()
         group, request = self.group, question.request
         if group is None:
             return None
-        answer = HookAnswer()
-        changed = self._changes.pop(request.call_id, None)
-        own = changed is not None and changed[1] == request.arguments
-        without = [changed[0]] if changed is not None and own else ()
-        call = HookedCall(request.name, request.arguments, self.servers.get(request.name), without)
         if not question.is_once and group.has("PermissionRequest"):
-            fields: dict[str, Any] = {"tool_use_id": request.call_id, "permission_suggestions": []}
-            # Who makes hooks must not get past those that guard calls: they judge what it was changed to.
-            if without:
-                answers = [*await group.ask("PreToolUse", call, fields), (without[0], HookAnswer("allow"))]
-                answer = join_answers(each for _, each in answers)
-                if answer.updated_input not in (None, request.arguments):
-                    return Refuse("", "one hook changes the input that another one has changed")
-            answers = await group.ask("PermissionRequest", call, fields)
-            answer = join_answers([answer, *(each for _, each in answers)])
-            if answer.updated_input is not None and answer.decision == "allow":
-                made = dict(answer.updated_input)
-                by = next(hook for hook, each in answers if each.updated_input is answer.updated_input)
-                if made != request.arguments and not without:
-                    self._changes[request.call_id] = by, made
-                    return Reconsider(made)
-        if answer.stop is not None or answer.decision == "deny":
-            return Refuse(answer.stop or answer.reason, "a hook refused it")
-        if answer.decision == "allow":
-            return Once()
+            reply = await self._answer_for_person(group, request)
+            if reply is not None:
+                return reply
         if group.has("Notification"):
             told = {"message": f"swink needs your permission to use {request.name}"}
             told |= {"title": "swink", "notification_type": "permission_prompt"}
@@ -267,6 +241,39 @@ class SessionHooks:
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
         return None
+
+    async def _answer_for_person(self, group: "TrustedHooks", request: ApprovalRequest) -> Reply | None:
+        """What the hooks for PermissionRequest decide; rules and PreToolUse hooks judge what one changes."""
+        from swink.policies.hooks.hookanswers import HookAnswer, join_answers
+        from swink.policies.hooks.hookgroup import HookedCall
+
+        given = request.arguments
+        without = [given.by] if isinstance(given, _ChangedInput) else []
+        call = HookedCall(request.name, given, self.servers.get(request.name), without)
+        fields: dict[str, Any] = {"tool_use_id": request.call_id, "permission_suggestions": []}
+        answers = await group.ask("PermissionRequest", call, fields)
+        own = [HookAnswer("allow") for _ in without]
+        joined = join_answers([*own, *(answer for _, answer in answers)])
+        if joined.stop is not None or joined.decision == "deny":
+            return Refuse(joined.stop or joined.reason, "a hook refused it")
+        changes = [(hook, answer) for hook, answer in answers if answer.updated_input not in (None, given)]
+        if changes and without:
+            return Refuse("", "one hook changes the input that another one has changed")
+        if joined.decision != "allow":
+            return None
+        if not changes:
+            return Once(by="a hook allowed it")
+        by, first = changes[0]
+        # Another hook's permission is one for the input that it was told of, not for this change.
+        return Reconsider(_ChangedInput(first.updated_input or {}, by)) if first.decision == "allow" else None
+
+
+class _ChangedInput(dict[str, Any]):
+    """Arguments that a hook for PermissionRequest wants to run, and allows."""
+
+    def __init__(self, arguments: Mapping[str, Any], by: "Hook") -> None:
+        super().__init__(arguments)
+        self.by = by
 
 
 def _answered(messages: Sequence[Message]) -> Sequence[Message]:
