@@ -153,3 +153,15 @@ async def test_a_worktree_that_was_dropped_meanwhile_is_an_ordinary_folder(tree:
         pytest.skip(str(error))
     assert (await run(launch, bytearray().extend)).code == 0
     box.close()
+
+
+async def test_the_configuration_of_a_submodule_is_kept(tree: Path):
+    linked = find_linked(tree)
+    assert linked is not None
+    place = linked.own / "modules" / "sub"
+    place.parent.mkdir()
+    git(tree, "init", "-q", f"--separate-git-dir={place}", "sub")
+    before = (place / "config").read_bytes()
+    code, _ = await bash(tree, f"echo >> {place}/config || mv {place.parent} {linked.own}/elsewhere")
+    assert code != 0
+    assert (place / "config").read_bytes() == before

@@ -15,6 +15,7 @@ from swink.system.programs import Command, environment, find_program
 _QUIET = (
     "--no-pager", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0",
     "-c", "core.quotePath=false", "-c", "core.safecrlf=false", "-c", "commit.gpgSign=false",
+    "-c", "submodule.recurse=false",
 )  # fmt: skip
 _SET = {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 _PATIENCE = 600.0

@@ -10,9 +10,9 @@ drop_change     directory and branch go; a commit without a name has all of it f
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
@@ -71,25 +71,79 @@ def read_change(git: GitProgram, worktree: Worktree) -> TreeChange:
     base = git.ask("merge-base", "HEAD", tip)
     if base is None:
         raise MisuseError(f"{worktree.branch} and {git.directory} have no commit in common")
-    tree = _write_tree(here, worktree, tip) if worktree.is_there else git.do("rev-parse", f"{tip}^{{tree}}")
+    nested: list[str] = []
+    if worktree.is_there:
+        tree, nested = _write_tree(here, worktree, tip)
+    else:
+        tree = git.do("rev-parse", f"{tip}^{{tree}}")
     raw = git.names("diff-tree", "-r", "-z", "--raw", "--no-renames", base, tree)
-    return TreeChange(worktree, base, tip, tree, tuple(_read_raw(raw)))
+    files = {file.path: file for file in _read_raw(raw)}
+    for path in nested:  # no part of the tree, but named, and never taken
+        files.setdefault(path, ChangedPath(path, _GONE, _REPOSITORY, "", ""))
+    return TreeChange(worktree, base, tip, tree, tuple(files[path] for path in sorted(files)))
 
 
-def _write_tree(here: GitProgram, worktree: Worktree, tip: str) -> str:
-    """The tree of all files that are not ignored; by a copy of the index, which is left alone."""
+def _write_tree(here: GitProgram, worktree: Worktree, tip: str) -> tuple[str, list[str]]:
+    """The tree of all files that are not ignored; by a copy of the index, which is left alone.
+
+    With it the repositories inside, which are left out.
+    """
     linked = worktree.linked
     with _index() as (index, env):
         with suppress(OSError):  # without it git reads every file again
             if linked is not None and not (linked.own / "index").is_symlink():
                 shutil.copyfile(linked.own / "index", index)
         try:
-            here.do("add", "--all", env=env)
+            nested = _add_all(here, env)
         except GitRefused:  # a merge that is not finished, or a broken index
             index.unlink(missing_ok=True)
             here.do("read-tree", tip, env=env)
-            here.do("add", "--all", env=env)
-        return here.do("write-tree", env=env)
+            nested = _add_all(here, env)
+        return here.do("write-tree", env=env), nested
+
+
+def _add_all(here: GitProgram, env: Mapping[str, str]) -> list[str]:
+    """Put all files into an index, and return the repositories inside.
+
+    git would look into a repository that the index has, with the programs of that one's configuration:
+    commands of the agent may have written it. So they are taken out first, and put back as they were.
+    """
+    links = _repositories(here, env)
+    if links:
+        here.do("update-index", "--force-remove", "-z", "--stdin", input=_lines(links), env=env)
+    others = here.names("ls-files", "--others", "--exclude-standard", "-z", env=env)
+    nested = [name.rstrip("/") for name in others if name.endswith("/")]
+    wanted = _lines([".", *(f":(exclude,top,literal){name}" for name in nested)])
+    here.do("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", input=wanted, env=env)
+    if kept := _still_there(here, links, env):
+        lines = [f"{_REPOSITORY} {links[path]}\t{path}" for path in kept]
+        here.do("update-index", "-z", "--index-info", input=_lines(lines), env=env)
+    return sorted({*nested, *(path for path in kept if os.path.lexists(here.directory / path / ".git"))})
+
+
+def _repositories(here: GitProgram, env: Mapping[str, str]) -> dict[str, str]:
+    """The commits of repositories inside that an index has, by path."""
+    found: dict[str, str] = {}
+    for entry in here.names("ls-files", "--stage", "-z", env=env):
+        head, _, path = entry.partition("\t")
+        if head.startswith(_REPOSITORY):
+            found[path] = head.split(" ")[1]
+    return found
+
+
+def _still_there(here: GitProgram, links: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
+    """Those repositories whose directory is there, and has not become an ordinary one."""
+    if not links:
+        return []
+    names = here.names("ls-files", "-z", env=env)
+    parents = {os.fspath(parent) for name in names for parent in PurePosixPath(name).parents}
+    taken = parents.union(names)
+    places = {path: here.directory / path for path in links if path not in taken}
+    return [path for path, place in places.items() if place.is_dir() and not place.is_symlink()]
+
+
+def _lines(words: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class LinkedGit(Struct, frozen=True):
             (self.common / "objects/info").mkdir(exist_ok=True)
         group = os.path.dirname(self.branch)
         found = [self.common / "objects/pack", self.common / "objects/info"]
-        found += [self.own / name for name in ("commondir", "gitdir", "config.worktree", "locked")]
+        found += [self.own / name for name in ("commondir", "gitdir", "config.worktree", "locked", "modules")]
         for folder in (self.common / "refs/heads" / group, self.common / "logs/refs/heads" / group):
             others = [entry.path for entry in _scan(folder) if entry.name != os.path.basename(self.branch)]
             found += map(Path, others[:_MOST_BRANCHES])
