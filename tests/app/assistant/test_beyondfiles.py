@@ -17,7 +17,11 @@ from swink.app.assistant.trust import answer, look_up
     [
         ("npx --yes prettier --write .", "runs whatever `npx prettier` finds or fetches"),
         ("uvx ruff check", "runs whatever `uvx ruff` finds or fetches"),
-        ("cd web && npm run lint", "runs what the script `lint` of package.json says (eslint .)"),
+        ("npm run lint", "runs what the script `lint` of package.json says (eslint .)"),
+        (
+            'cd "$CLAUDE_PROJECT_DIR" && npm run lint',
+            "runs what the script `lint` of package.json says (eslint .)",
+        ),
         ("yarn lint", "runs what the script `lint` of package.json says (eslint .)"),
         ("npm test", "runs what the script `test` of package.json says"),
         ("make -C . check", "runs what the target `check` of the Makefile says"),
@@ -41,13 +45,105 @@ def test_it_is_named(tmp_path: Path, line: str, told: str):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "bash -ec 'npx evil'",
+        "sh -lc 'npx evil'",
+        "bash -ce 'npx evil'",
+        "bash -euo pipefail -c 'npx evil'",
+        "bash -c -o pipefail 'npx evil'",
+        "env -i npx evil",
+        "/usr/bin/env -u HOME A=1 npx evil",
+        "env -S 'npx evil'",
+        "eval 'npx evil'",
+        "timeout 10 npx evil",
+        "timeout -k 5 --signal=KILL 10s npx evil",
+        "nice -n 5 npx evil",
+        "sudo -Eu me npx evil",
+        "xargs -d'\\n' npx evil",
+        "xargs -0 -n 1 npx evil",
+        "echo `npx evil`",
+        'echo "`npx evil`"',
+        'echo "$(date; npx evil)"',
+        'echo "$(echo $(npx evil))"',
+        "{ npx evil; }",
+        "while npx evil; do true; done",
+        "</dev/null npx evil",
+        "2> log npx evil",
+        ">&2 npx evil",
+        "# lint\nnpx evil",
+        "echo a#b; npx evil",
+        "# don't\nsh -c 'npx' evil; npx evil",
+        "timeout 10 \\\n npx evil",
+        "find . -exec npx evil {} +",
+    ],
+)
+def test_it_is_named_however_it_is_started(tmp_path: Path, line: str):
+    assert "runs whatever `npx evil` finds or fetches" in run_beyond(line, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("bash -ec 'make x'", "runs what the target `x` of the Makefile says"),
+        ("env -i make x", "runs what the target `x` of the Makefile says"),
+        ("make -C sub x", "runs what the target `x` of the Makefile in sub says"),
+        ("make -Csub x", "runs what the target `x` of the Makefile in sub says"),
+        ("python -m tox", "runs whatever `python -m tox` finds"),
+        ("python3.12 -W error -Im tox -e lint", "runs whatever `python3.12 -m tox` finds"),
+        ("python -mtox", "runs whatever `python -m tox` finds"),
+        ("node_modules/.bin/eslint .", "runs `eslint` of node_modules with all that is installed there"),
+        (
+            "$CLAUDE_PROJECT_DIR/node_modules/.bin/eslint",
+            "runs `eslint` of node_modules with all that is installed there",
+        ),
+    ],
+)
+def test_what_environments_and_targets_hold_is_named(tmp_path: Path, line: str, told: str):
+    assert run_beyond(line, tmp_path) == [told]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("npm --prefix sub run lint", "package.json in sub says"),
+        ("npm --prefix=sub run lint", "package.json in sub says"),
+        ("npm run lint --prefix . --prefix sub", "package.json in sub says"),
+        ('npm -C "$CLAUDE_PROJECT_DIR/sub" run lint', "package.json in sub says"),
+        ("yarn --cwd sub lint", "package.json in sub says"),
+        ("pnpm --dir sub lint", "package.json in sub says"),
+        ("npm --prefix . run lint", "package.json says (eslint .)"),
+        ("npm run lint -w sub", "package.json says"),
+        ("npm --pref sub run lint", "package.json says"),
+        ("pnpm --filter sub lint", "package.json says"),
+        ("yarn workspace sub lint", "package.json says"),
+        ("cd sub && npm run lint", "package.json says"),
+        ("cd && npm run lint", "package.json says"),
+        ("sh -c 'cd sub; npm run lint'", "package.json says"),
+        ("env -C sub npm run lint", "package.json says"),
+    ],
+)
+def test_no_script_is_quoted_that_may_not_be_the_one_that_runs(tmp_path: Path, line: str, told: str):
+    (tmp_path / "package.json").write_text(json.dumps({"scripts": {"lint": "eslint ."}}))
+    assert run_beyond(line, tmp_path) == [f"runs what the script `lint` of {told}"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["python3 check.py -m tox", "python -c 'import x' -m tox", "xargs grep make", "npm ci", "npm run", "env"],
+)
+def test_words_that_start_nothing_are_not_named(tmp_path: Path, line: str):
+    assert run_beyond(line, tmp_path) == []
+
+
+@pytest.mark.parametrize(
     "line", ["./check.sh", "grep -q x && { echo no; exit 2; }", "echo ${HOME}", "echo '", ""]
 )
 def test_a_command_that_runs_nothing_else_is_left_as_it_is(tmp_path: Path, line: str):
     assert run_beyond(line, tmp_path) == []
 
 
-@given(st.text(alphabet="a{},.|;&()'\"$ 19-/npx\n", max_size=40))
+@given(st.text(alphabet="a{},.|;&()'\"`$< 19-/npxc\\\n", max_size=40))
 def test_no_command_line_breaks_it(line: str):
     assert len(expand_braces(line)) <= MOST_NAMES or expand_braces(line) == [line]
     run_beyond(line, Path("/nowhere"))
