@@ -1,14 +1,18 @@
 """Git worktrees in the sandbox: commands commit to their branch, and write nothing else of the repository."""
 
 import asyncio
+import hashlib
 import os
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
 
 from swink.app.assistant.linkedtree import find_linked
+from swink.tools.coding import privateobjects
 from swink.tools.coding.linkedgit import LinkedGit
+from swink.tools.coding.privateobjects import PrivateObjects
 from swink.tools.coding.process import build_shell_argv, run
 from swink.tools.coding.sandbox import Sandbox, SandboxUnavailable
 
@@ -89,6 +93,9 @@ FORBIDDEN = [
     "touch {git}/objects/pack/x",
     "echo /tmp > {git}/objects/info/alternates",
     "mv {git}/objects {git}/objects2",
+    "touch {git}/swink-main/x",
+    "touch {git}/swink-objects/fix/new/x",
+    "mkdir {git}/swink-objects/other",
     "echo x > {own}/commondir",
     "rm {own}/gitdir",
     "echo x > {own}/gitdir",
@@ -104,6 +111,7 @@ async def test_nothing_else_of_the_repository_is_open(tree: Path):
     linked = find_linked(tree)
     assert linked is not None
     main = tree.parent / "main"
+    await bash(tree, "true")  # makes the places that are open
     before = look(main), (tree / ".git").read_bytes()
     places = {"git": linked.common, "own": linked.own}
     tried = [
@@ -126,6 +134,67 @@ def look(main: Path) -> dict[str, bytes]:
             if name not in ("config.worktree", "index", "COMMIT_EDITMSG", "fix", "ORIG_HEAD"):
                 found[str(path)] = path.read_bytes()
     return found
+
+
+async def test_a_command_that_deletes_objects_deletes_its_own_alone(tree: Path):
+    main = tree.parent / "main"
+    git(main, "commit", "-q", "--allow-empty", "-m", "loose")
+    await bash(tree, "git commit -q --allow-empty -m second")
+    made = git(main, "rev-parse", "swink/fix")
+    linked = find_linked(tree)
+    assert linked is not None
+    objects = PrivateObjects(linked.common, "fix")
+    objects.take_over()
+    _, said = await bash(
+        tree, f"git commit -q --allow-empty -m third; rm -rf {linked.common}/objects/??; git log"
+    )
+    assert "bad object" in said or "fatal" in said
+    git(main, "update-ref", "refs/heads/swink/fix", made)
+    assert set(git(main, "log", "--format=%s", "main", "swink/fix").split()) == {"second", "loose", "first"}
+    git(main, "rev-list", "--objects", "main", made)
+
+
+async def test_objects_are_the_repositorys_own_once_the_private_ones_are_removed(tree: Path):
+    main = tree.parent / "main"
+    alternates = main / ".git/objects/info/alternates"
+    alternates.parent.mkdir(exist_ok=True)
+    alternates.write_text(f"{tree.parent}/elsewhere")  # without a line end
+    assert (await bash(tree, "echo b > b && git add b && git commit -qm second"))[0] == 0
+    moved = main.rename(tree.parent / "moved")
+    assert git(moved, "show", "swink/fix:b") == "b"
+    moved.rename(main)
+    objects = PrivateObjects(main / ".git", "fix")
+    forged = objects.place / "new" / "ab" / ("c" * 38)
+    forged.parent.mkdir(exist_ok=True)
+    forged.write_bytes(zlib.compress(b"blob 1\0x"))
+    forged.with_name("d" * 38).symlink_to(forged)
+    forged.with_name("e" * 38).write_bytes(zlib.compress(b"blob 1\0x")[:-6])
+    objects.remove()
+    assert not objects.place.exists()
+    assert alternates.read_text() == f"{tree.parent}/elsewhere\n"
+    assert git(main, "show", "swink/fix:b") == "b"
+    assert not (main / ".git/objects/ab" / ("c" * 38)).exists()
+    alternates.unlink()
+    git(main, "fsck", "--strict")
+
+
+def test_objects_that_cannot_be_copied_are_not_removed(tree: Path, monkeypatch: pytest.MonkeyPatch):
+    objects = PrivateObjects(tree.parent / "main" / ".git", "fix")
+    objects.prepare()
+    content = b"blob 1\0x"
+    name = hashlib.sha1(content).hexdigest()
+    place = objects.place / "new" / name[:2] / name[2:]
+    place.parent.mkdir()
+    place.write_bytes(zlib.compress(content))
+
+    def full(*words: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(privateobjects, "write_whole", full)
+    with pytest.raises(OSError, match="No space"):
+        objects.remove()
+    assert place.exists()
+    assert git(tree, "cat-file", "blob", name) == "x"
 
 
 async def test_the_repository_is_only_read_by_other_means_than_mounts(tree: Path):

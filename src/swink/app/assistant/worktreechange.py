@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from swink.app.assistant.gitprogram import GitProgram, GitRefused
 from swink.app.assistant.previews import Preview, preview_bytes
-from swink.app.assistant.worktrees import Worktree, remove_worktree
+from swink.app.assistant.worktrees import Worktree, remove_worktree, take_over_objects
 from swink.errors import MisuseError
 from swink.system.files import write_whole
 from swink.system.shorten import clip_list
@@ -291,6 +291,7 @@ def _restore(top: Path, saved: Mapping[Path, Path | None]) -> None:
 def keep_change(git: GitProgram, change: TreeChange) -> str | None:
     """Commit what is not committed to the branch, without hooks; the commit, None if there was nothing."""
     worktree = change.worktree
+    take_over_objects(git, worktree)
     if change.tree == git.do("rev-parse", f"{change.tip}^{{tree}}"):
         return None
     here = GitProgram(git.program, worktree.path)

@@ -11,6 +11,8 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +22,7 @@ from swink.app.assistant.linkedtree import LinkedTree, find_linked
 from swink.errors import MisuseError
 from swink.system.filelock import alone
 from swink.system.places import cache_dir, config_dir, data_dir, state_dir
+from swink.tools.coding.privateobjects import PrivateObjects
 
 PREFIX = "swink/"
 """Where the branches of worktrees are."""
@@ -160,11 +163,34 @@ def find_worktree(git: GitProgram, name: str) -> Worktree:
 
 
 def remove_worktree(git: GitProgram, worktree: Worktree) -> None:
-    """Remove the directory and the branch, whatever is in them. Blocking."""
+    """Remove the directory and the branch, whatever is in them; its commits stay for a while. Blocking."""
+    take_over_objects(git, worktree)
     if worktree.is_there:
         git.do("worktree", "remove", "--force", "--force", str(worktree.path))
     git.do("worktree", "prune")
     git.do("branch", "-D", worktree.branch)
+    with _told_of(worktree):
+        _objects_of(git, worktree).remove()
+
+
+def take_over_objects(git: GitProgram, worktree: Worktree) -> None:
+    """Have the repository own what was committed in a worktree; raises `MisuseError`. Blocking."""
+    with _told_of(worktree):
+        _objects_of(git, worktree).take_over()
+
+
+def _objects_of(git: GitProgram, worktree: Worktree) -> PrivateObjects:
+    common = os.path.realpath(git.directory / git.do("rev-parse", "--git-common-dir"))
+    return PrivateObjects(Path(common), worktree.name)
+
+
+@contextmanager
+def _told_of(worktree: Worktree) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        what = f"the commits of worktree {worktree.name} could not be copied into the repository"
+        raise MisuseError(f"{what}: {error.strerror}") from error
 
 
 def _known(git: GitProgram, name: str, entries: list[_Entry]) -> Worktree:

@@ -1,7 +1,7 @@
 """The repository of a git worktree, as commands in it need it: commits work, nothing else is opened.
 
 REPO/.git                       to read: configuration, hooks, other branches
-    objects                     new objects; packs and what they lean on stay as they are
+    objects                     to read; new ones go to a place of the worktree's (`privateobjects`)
     refs/heads/swink, its log   the branch of the worktree; other branches beside it stay as they are
     worktrees/ID                index and HEAD; where it belongs to stays as it is
 """
@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.tools.coding.bubblewrap import add_mounts
+from swink.tools.coding.privateobjects import PrivateObjects
 from swink.tools.coding.process import Launch
 
 _MOST_BRANCHES = 50
@@ -33,18 +34,28 @@ class LinkedGit(Struct, frozen=True):
         """A launch in bubblewrap whose command may commit on the branch. Blocking."""
         if not (self.own / "HEAD").is_file():
             return launch  # the repository was moved or the worktree dropped: nothing to write in
-        mounts: list[str] = []
+        mounts = self._objects()
         for option, places in (("--bind", self._opened()), ("--ro-bind", self._kept())):
             for place in places:
                 mounts += (option, place, place)
         return replace(add_mounts(launch, mounts), disks=(*launch.disks, str(self.common)))
+
+    def _objects(self) -> list[str]:
+        objects = PrivateObjects(self.common, os.path.basename(self.branch))
+        if not _is_plain(self.common / "objects"):
+            return []
+        try:
+            objects.prepare()
+        except OSError:  # the repository cannot be written: nor can a command commit
+            return []
+        return objects.mounts
 
     def _opened(self) -> Iterator[str]:
         group = os.path.dirname(self.branch)
         for place in (f"refs/heads/{group}", f"logs/refs/heads/{group}"):
             with suppress(OSError):  # git removes them when the last branch is packed
                 (self.common / place).mkdir(parents=True, exist_ok=True)
-        for place in ("objects", f"refs/heads/{group}", f"logs/refs/heads/{group}"):
+        for place in (f"refs/heads/{group}", f"logs/refs/heads/{group}"):
             if _is_plain(self.common / place):
                 yield str(self.common / place)
         yield str(self.own)
@@ -53,10 +64,8 @@ class LinkedGit(Struct, frozen=True):
         """What is in those places and stays read-only: as a mount it can be neither renamed nor removed."""
         with suppress(OSError):
             (self.own / "config.worktree").touch()  # so that no command makes it
-            (self.common / "objects/info").mkdir(exist_ok=True)
         group = os.path.dirname(self.branch)
-        found = [self.common / "objects/pack", self.common / "objects/info"]
-        found += [self.own / name for name in ("commondir", "gitdir", "config.worktree", "locked", "modules")]
+        found = [self.own / name for name in ("commondir", "gitdir", "config.worktree", "locked", "modules")]
         for folder in (self.common / "refs/heads" / group, self.common / "logs/refs/heads" / group):
             others = [entry.path for entry in _scan(folder) if entry.name != os.path.basename(self.branch)]
             found += map(Path, others[:_MOST_BRANCHES])
