@@ -85,6 +85,40 @@ def test_a_run_that_changes_nothing_leaves_nothing(place: Place, main: Path, pro
     assert git(main, "branch", "--list", "swink/*") == ""
 
 
+def test_a_worktree_with_ignored_files_alone_stays_until_it_is_dropped(
+    place: Place, main: Path, provider: Provider
+):
+    place.write(".gitignore", "*.db\n")
+    git(main, "add", ".")
+    git(main, "commit", "-qm", "ignore")
+    provider.replies = [[Call("write_file", path="data.db", content="new\n")], ["Done."]]
+    _, _, err = run(place, provider)
+    assert "nothing was changed; worktree fix stays because of what git ignores (data.db)" in err
+    assert (tree_of(main) / "data.db").exists()
+    refused = place.swink("worktree", "drop", "fix")
+    assert refused.code == 2
+    assert "what git ignores (data.db) would be lost" in refused.err
+    done = place.swink("worktree", "drop", "fix", "--yes")
+    assert "worktree fix is gone; lost for good: what git ignores (data.db)" in done.err
+    assert not tree_of(main).exists()
+
+
+def test_a_broken_worktree_hides_no_other_and_can_be_dropped(place: Place, main: Path):
+    for name in ("fix", "other"):
+        git(main, "worktree", "add", "-q", "-b", f"swink/{name}", str(main.parent / f"{main.name}-{name}"))
+    git(tree_of(main), "commit", "-q", "--allow-empty", "-m", "second")
+    made = git(main, "rev-parse", "swink/fix")
+    (main / ".git/objects" / made[:2] / made[2:]).unlink()
+    lines = place.swink("worktree", "list").out.splitlines()
+    assert lines[1].startswith("fix    cannot be read: git rev-parse failed")
+    assert lines[2].startswith("other  nothing changed")
+    assert "a change that cannot be read" in place.swink("worktree", "drop", "fix").err
+    done = place.swink("worktree", "drop", "fix", "--yes")
+    assert done.code == 0, done.err
+    assert not tree_of(main).exists()
+    assert git(main, "branch", "--list", "swink/fix") == ""
+
+
 @pytest.mark.parametrize(
     ("name", "told"), [("a/b", "such as a-b"), ("x y", "such as x-y"), ("..", "of letters")]
 )

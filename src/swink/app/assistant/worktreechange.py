@@ -164,6 +164,15 @@ def files_left(git: GitProgram, change: TreeChange) -> list[ChangedPath]:
     return [file for file in change.files if not _is_there(git, file.path, file.new_mode, file.new)]
 
 
+def ignored_files(git: GitProgram, worktree: Worktree) -> list[str]:
+    """Files of a worktree that git ignores, whole directories as one: no change has them. Blocking."""
+    if not worktree.is_there:
+        return []
+    here = GitProgram(git.program, worktree.path)
+    which = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory")
+    return here.names("ls-files", "-z", *which)  # unlike `status` it starts nothing in a repository inside
+
+
 def preview_file(git: GitProgram, file: ChangedPath) -> Preview:
     """What becomes of a file, to be judged part by part if it is text. Blocking."""
     if file.is_repository:

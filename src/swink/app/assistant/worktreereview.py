@@ -1,7 +1,7 @@
 """The review of a worktree's change: a question for each file, and what the answers take of it."""
 
 from swink.agent.policy import ApprovalRequest, PolicyContext
-from swink.app.assistant.gitprogram import GitProgram
+from swink.app.assistant.gitprogram import GitProgram, GitRefused
 from swink.app.assistant.person import Once, Question, Refuse, Reply
 from swink.app.assistant.previews import DELETE, WRITE, Preview
 from swink.app.assistant.reviewing import ALL_REJECTED
@@ -11,14 +11,18 @@ from swink.app.assistant.worktreechange import (
     drop_change,
     encode_like,
     files_left,
+    ignored_files,
     preview_file,
     take_change,
 )
-from swink.app.assistant.worktrees import Worktree
+from swink.app.assistant.worktrees import Worktree, remove_worktree
 from swink.messages import ModelSpec, Usage
+from swink.system.oneline import strip_controls
+from swink.system.shorten import clip_list
 
 _NO_CONTEXT = PolicyContext(0, ModelSpec("", ""), "", (), (), Usage(), None, {})
 _GONE = "000000"
+_NAMED = 5
 _LEFT_OUT = "Of the change in this worktree the user has left something out, and said why:"
 
 
@@ -78,13 +82,38 @@ class TreeReview:
 
 def drop(git: GitProgram, change: TreeChange) -> str:
     """Remove a worktree, and what was decided about its folder; how to get it back. Blocking."""
+    inside = [strip_controls(file.path) for file in change.files if file.is_repository]
+    lost = [f"repositories inside ({', '.join(clip_list(inside, _NAMED))})"] if inside else []
+    lost += [ignored] if (ignored := describe_ignored(git, change.worktree)) else []
+    _forget_trust(change.worktree)
+    made = drop_change(git, change)
+    how = f"; git branch {change.worktree.branch} {made[:12]} brings it back as long as git keeps it"
+    gone = f"worktree {change.worktree.name} is gone" + (how if change.files else "")
+    return gone + (f"; lost for good: {', '.join(lost)}" if lost else "")
+
+
+def drop_unread(git: GitProgram, worktree: Worktree) -> str:
+    """Remove a worktree whose change cannot be read: what is not committed is lost. Blocking."""
+    _forget_trust(worktree)
+    remove_worktree(git, worktree)
+    return f"worktree {worktree.name} is gone, with what was not committed in it"
+
+
+def describe_ignored(git: GitProgram, worktree: Worktree) -> str:
+    """Files that git ignores, which no commit brings back; nothing if there are none. Blocking."""
+    try:
+        found = ignored_files(git, worktree)
+    except GitRefused:  # its index is broken, say
+        return "files that git ignores, if there are any"
+    named = ", ".join(clip_list([strip_controls(name) for name in found], _NAMED))
+    return f"what git ignores ({named})" if found else ""
+
+
+def _forget_trust(worktree: Worktree) -> None:
     from swink.app.assistant.trust import forget
 
-    if change.worktree.is_there:
-        forget(change.worktree.path)
-    made = drop_change(git, change)
-    how = f"git branch {change.worktree.branch} {made[:12]} brings it back as long as git keeps it"
-    return f"worktree {change.worktree.name} is gone" + (f"; {how}" if change.files else "")
+    if worktree.is_there:
+        forget(worktree.path)
 
 
 def how_to_go_on(worktree: Worktree) -> str:

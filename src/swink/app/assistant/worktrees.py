@@ -166,9 +166,12 @@ def remove_worktree(git: GitProgram, worktree: Worktree) -> None:
     """Remove the directory and the branch, whatever is in them; its commits stay for a while. Blocking."""
     take_over_objects(git, worktree)
     if worktree.is_there:
-        git.do("worktree", "remove", "--force", "--force", str(worktree.path))
+        _forget(git, worktree.path)
+    if worktree.is_there:
+        raise MisuseError(f"{worktree.path} could not be removed")
     git.do("worktree", "prune")
-    git.do("branch", "-D", worktree.branch)
+    if git.ask("branch", "-D", worktree.branch) is None:  # its commit is not there any more
+        git.do("update-ref", "-d", f"refs/heads/{worktree.branch}")
     with _told_of(worktree):
         _objects_of(git, worktree).remove()
 
@@ -286,7 +289,7 @@ def _clean_up(git: GitProgram, worktree: Worktree, *, keep_branch: bool) -> None
 
 
 def _forget(git: GitProgram, path: Path) -> None:
-    """Remove a worktree that nobody worked in, however far it was made."""
+    """Remove the directory of a worktree, however far it was made or broken."""
     if git.ask("worktree", "remove", "--force", "--force", str(path)) is None:
         shutil.rmtree(path, ignore_errors=True)
         git.ask("worktree", "unlock", str(path))

@@ -10,7 +10,13 @@ from swink.app.assistant.person import Once, Refuse, Reply
 from swink.app.assistant.previews import WRITE, Preview
 from swink.app.assistant.reviewing import Review
 from swink.app.assistant.worktreechange import TreeChange, keep_change, read_change
-from swink.app.assistant.worktreereview import TreeReview, drop, how_to_go_on
+from swink.app.assistant.worktreereview import (
+    TreeReview,
+    describe_ignored,
+    drop,
+    drop_unread,
+    how_to_go_on,
+)
 from swink.app.assistant.worktrees import (
     OpenedWorktree,
     Worktree,
@@ -66,9 +72,9 @@ def end_session(opened: OpenedWorktree) -> None:
         return
     review = TreeReview(git, change)
     if review.is_whole:
-        say(f"all of its change is in {git.directory}: {drop(git, change)}")
+        _drop_if_empty(git, change, f"all of its change is in {git.directory}")
         return
-    print(f"worktree {change.worktree.name}: {_describe(change)}")
+    print(f"worktree {change.worktree.name}: {' and '.join(_what_is_lost(git, change))}")
     for key, meaning in _ANSWERS.items():
         print(f"  {key}  {meaning.format(main=git.directory, branch=change.worktree.branch)}")
     said = (ask_line("what shall become of it? [t/K/d] ") or "").lower()[:1]
@@ -106,9 +112,18 @@ def _leave(worktree: Worktree) -> tuple[GitProgram, TreeChange]:
 
 def _end_unchanged(git: GitProgram, change: TreeChange, opened: OpenedWorktree) -> None:
     if opened.is_new and change.tip == change.base:
-        say(f"nothing was changed: {drop(git, change)}")
+        _drop_if_empty(git, change, "nothing was changed")
     else:
         say(f"nothing is changed in worktree {change.worktree.name}; {how_to_go_on(change.worktree)}")
+
+
+def _drop_if_empty(git: GitProgram, change: TreeChange, why: str) -> None:
+    """Drop a worktree unasked, unless it has files that would be lost."""
+    if lost := describe_ignored(git, change.worktree):
+        name = change.worktree.name
+        say(f"{why}; worktree {name} stays because of {lost}: swink worktree drop {name} deletes that too")
+    else:
+        say(f"{why}: {drop(git, change)}")
 
 
 # The commands
@@ -124,7 +139,7 @@ def list_command(arguments: argparse.Namespace) -> int:
     rows: list[tuple[str, ...]] = [("NAME", "CHANGE", "WHERE")]
     for worktree in found:
         where = str(worktree.path) if worktree.is_there else f"only the branch {worktree.branch}"
-        rows.append((worktree.name, _describe(read_change(git, worktree)), strip_controls(where)))
+        rows.append((worktree.name, _read_and_describe(git, worktree), strip_controls(where)))
     print(with_bold_head(table(rows)))
     return 0
 
@@ -150,19 +165,37 @@ def keep_command(arguments: argparse.Namespace) -> int:
 
 def drop_command(arguments: argparse.Namespace) -> int:
     """`swink worktree drop`: delete a worktree and its branch."""
-    git, change = _named(arguments.name)
-    if change.files and not arguments.yes:
+    git = _git()
+    worktree = find_worktree(git, arguments.name)
+    try:
+        change, what = read_change(git, worktree), ""
+    except MisuseError as error:
+        change, what = None, f"a change that cannot be read ({error})"
+    if change is not None:
+        what = " and ".join(_what_is_lost(git, change))
+    if what and not arguments.yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            what = f"{_describe(change)} would be lost"
-            raise MisuseError(f"{what}; swink worktree drop {arguments.name} --yes drops it")
-        print(f"worktree {change.worktree.name}: {_describe(change)}")
+            raise MisuseError(f"{what} would be lost; swink worktree drop {arguments.name} --yes drops it")
+        print(f"worktree {worktree.name}: {what}")
         if (ask_line("drop it? [y/N] ") or "").lower() not in ("y", "yes"):
             say("nothing was changed")
             return 1
-    if Path.cwd().is_relative_to(change.worktree.path):
+    if Path.cwd().is_relative_to(worktree.path):
         os.chdir(git.directory)
-    say(drop(git, change))
+    say(drop_unread(git, worktree) if change is None else drop(git, change))
     return 0
+
+
+def _what_is_lost(git: GitProgram, change: TreeChange) -> list[str]:
+    ignored = describe_ignored(git, change.worktree)
+    return ([_describe(change)] if change.files else []) + ([ignored] if ignored else [])
+
+
+def _read_and_describe(git: GitProgram, worktree: Worktree) -> str:
+    try:
+        return _describe(read_change(git, worktree))
+    except MisuseError as error:  # it hides no other
+        return strip_controls(f"cannot be read: {error}")
 
 
 def _git() -> GitProgram:
@@ -216,7 +249,7 @@ def _take(review: TreeReview, *, everything: bool = False) -> int:
         return 1
     say(f"taken into {review.git.directory}, not committed: {', '.join(clip_list(taken, _NAMED))}")
     if review.is_whole:
-        say(drop(review.git, review.change))
+        _drop_if_empty(review.git, review.change, "that is all of it")
     else:
         say(f"the rest stays in the worktree; {how_to_go_on(worktree)}")
     return 0
