@@ -374,52 +374,6 @@ def test_a_repository_inside_the_worktree_is_told_and_not_taken(repository: Path
         take_change(main, change, {"inner": True})
 
 
-@pytest.mark.parametrize("index", ["whole", "broken"])
-def test_git_never_looks_into_a_repository_inside_the_worktree(repository: Path, tmp_path: Path, index: str):
-    worktree = opened(repository).worktree
-    inner = make_repository(worktree.path / "inner")
-    git(worktree.path, "-c", "advice.addEmbeddedRepo=false", "add", "inner")
-    git(worktree.path, "commit", "-qm", "inner")
-    git(inner, "config", "filter.x.clean", f"touch {tmp_path}/ran; cat")
-    (inner / ".gitattributes").write_text("* filter=x\n")
-    (inner / "b.txt").write_text("c\n")
-    os.utime(inner / "b.txt", (1, 1))
-    linked = find_linked(worktree.path)
-    assert linked is not None
-    if index == "broken":
-        (linked.own / "index").write_bytes(b"DIRC")
-    main = find_tree(repository)
-    change = read_change(main, worktree)
-    assert [file.path for file in change.files] == ["inner"]
-    assert index == "broken" or keep_change(main, change) is None
-    drop_change(main, change)
-    assert not (tmp_path / "ran").exists()
-
-
-def test_a_repository_without_a_commit_is_left_out_and_named(repository: Path):
-    worktree = opened(repository).worktree
-    git(worktree.path, "init", "-q", "app [1]")
-    (worktree.path / "new").write_text("new\n")
-    main = find_tree(repository)
-    change = read_change(main, worktree)
-    assert [(file.path, file.is_repository) for file in change.files] == [("app [1]", True), ("new", False)]
-    assert take_change(main, change, {"new": True}) == ["new"]
-    assert keep_change(main, change) is not None
-    assert git(repository, "ls-tree", "--name-only", "swink/fix").split() == ["a.py", "b.txt", "new"]
-
-
-def test_a_submodule_that_is_not_checked_out_is_no_change(repository: Path):
-    head = git(repository, "rev-parse", "HEAD")
-    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{head},sub")
-    git(repository, "commit", "-qm", "submodule")
-    worktree = opened(repository).worktree
-    main = find_tree(repository)
-    assert read_change(main, worktree).files == ()
-    (worktree.path / "sub" / "file").touch()  # an ordinary directory in its place
-    found = [(file.path, file.is_repository) for file in read_change(main, worktree).files]
-    assert found == [("sub", True), ("sub/file", False)]
-
-
 def test_a_deleted_directory_leaves_what_was_committed_to_take(repository: Path):
     worktree = changed(repository)
     subprocess.run(["rm", "-rf", str(worktree.path)], check=True)

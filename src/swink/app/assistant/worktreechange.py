@@ -15,11 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swink.app.assistant.gitprogram import GitProgram, GitRefused
 from swink.app.assistant.previews import Preview, preview_bytes
 from swink.app.assistant.worktrees import Worktree, remove_worktree, take_over_objects
 from swink.errors import MisuseError
+from swink.messages.redact.shown import escape_invisible
 from swink.system.files import write_whole
 from swink.system.shorten import clip_list
 from swink.tools.coding.text import detect
@@ -46,6 +48,11 @@ class ChangedPath(Struct, frozen=True):
     def is_repository(self) -> bool:
         """Whether it is a repository of its own, or a submodule: git keeps no content of it here."""
         return _REPOSITORY in (self.old_mode, self.new_mode)
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether it is a program now."""
+        return self.new_mode[-3:] == "755"
 
 
 class TreeChange(Struct, frozen=True):
@@ -178,13 +185,36 @@ def preview_file(git: GitProgram, file: ChangedPath) -> Preview:
     if file.is_repository:
         return Preview(f"{file.path} is a repository of its own: it is not taken", None, fails=True)
     old, new = _content(git, file.old_mode, file.old), _content(git, file.new_mode, file.new)
+    if _LINK in (file.old_mode, file.new_mode):
+        return _preview_link(file, old, new)
+    if file.old == file.new:
+        return Preview(f"changes {file.path}: {_mode_change(file)}", None)
     found = preview_bytes(file.path, old, new)
-    is_mode = file.old == file.new or (old is not None and new is not None and _LINK in _modes(file))
-    return Preview(f"changes the kind of {file.path}", None) if is_mode else found
+    if new is None or file.old_mode[-3:] == file.new_mode[-3:] or (old is None and not file.is_executable):
+        return found
+    return replace(found, summary=f"{found.summary}; {_mode_change(file)}")
 
 
-def _modes(file: ChangedPath) -> tuple[str, str]:
-    return file.old_mode, file.new_mode
+def _preview_link(file: ChangedPath, old: bytes | None, new: bytes | None) -> Preview:
+    """A symbolic link, made, changed, deleted, or one that was or becomes a file."""
+    was = f"symbolic link to {_target(old)}" if file.old_mode == _LINK else "file"
+    if new is None:
+        return Preview(f"deletes {file.path}, a {was}", None)
+    if file.new_mode == _LINK:
+        before = "" if old is None else f", before a {was}"
+        what = "creates" if old is None else "replaces"
+        return Preview(f"{what} {file.path}, a symbolic link to {_target(new)}{before}", None)
+    executable = "; makes it executable" if file.is_executable else ""
+    found = preview_bytes(file.path, None, new)
+    return replace(found, summary=f"{found.summary}, before a {was}{executable}")
+
+
+def _target(data: bytes | None) -> str:
+    return escape_invisible(os.fsdecode(data or b""))
+
+
+def _mode_change(file: ChangedPath) -> str:
+    return "makes it executable" if file.is_executable else "makes it no longer executable"
 
 
 def _content(git: GitProgram, mode: str, blob: str) -> bytes | None:
