@@ -357,6 +357,18 @@ async def test_a_run_without_a_person_waits_and_goes_on_with_the_reports(project
     await scene.environment.aclose()
 
 
+async def test_an_agent_that_ends_without_a_report_is_not_waited_for(project: Path):
+    cast = Cast([send_off("a"), "I wait."], lambda task, context: "never")
+    scene = Waiting(project, cast)
+    running = asyncio.create_task(scene.agent.run("Hi"))
+    while not scene.told:
+        await asyncio.sleep(0)
+    (task,) = [task for task in asyncio.all_tasks() if task.get_name().startswith("swink-agent")]
+    task.cancel()
+    assert (await asyncio.wait_for(running, 20)).text == "I wait."
+    await scene.environment.aclose()
+
+
 async def test_the_deadline_and_an_abort_end_the_waiting_and_the_agents(project: Path):
     for how in ("deadline", "abort"):
         cast = Cast([send_off("a"), "I wait."], lambda task, context: "never")

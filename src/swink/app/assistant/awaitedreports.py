@@ -29,12 +29,13 @@ class AwaitReports(Policy):
 
     async def post_loop(self, ctx: PolicyContext) -> Inject | None:
         """The reports that are there, else the next one; nothing once no agent works any more."""
-        if self._reports.empty():
+        while self._reports.empty():
             if not self._agents.running:
                 return None
             count = counted(len(self._agents.running), "background agent")
             self._tell(f"waiting for {count}: {', '.join(self._agents.running)}")
-        found = [await self._reports.get()]
+            await self._agents.wait_for_end()  # not for a report: one that is cancelled gives none
+        found: list[str] = []
         while not self._reports.empty():
             found.append(self._reports.get_nowait())
         for report in found:

@@ -159,7 +159,13 @@ class BackgroundAgents:
     @property
     def running(self) -> Sequence[str]:
         """Those that run now, by their ids."""
-        return list(self._running)
+        tasks = {id: running.task for id, running in self._running.items()}
+        return [id for id, task in tasks.items() if task is None or not task.done()]
+
+    async def wait_for_end(self) -> None:
+        """Return once one of those that run has ended, however; its report, if it gave one, is delivered."""
+        if tasks := [running.task for running in self._running.values() if running.task is not None]:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     def transcript(self, id: str) -> Transcript | None:
         """What one says and does, as it comes and when it has ended; None if it did not run here."""
