@@ -173,6 +173,7 @@ async def test_the_person_s_own_compaction_is_not_told_as_automatic(place: Path)
     work = Work(place, LIFE, long_talk())
     await work.environment.open()
     events = work.environment.hooks.events
+    await told(work, 1)  # it runs beside the rest
     assert await events.before_compaction("manual", "keep names") == ""
     with events.by_hand():
         assert (await work.agent.compact()).dropped
