@@ -214,7 +214,7 @@ async def test_the_wizard_shows_the_figures_of_the_local_models_as_measured(
         app.push_screen(Wizard())
         await until(pilot, lambda: "The embedded model, now" in screen_text(app))
         first = read_figures()[0]
-        await until(pilot, lambda: f"{first.solved} of {first.tasks}" in screen_text(app))
+        await until(pilot, lambda: f"{first.solved}/{first.tasks}" in screen_text(app))
         shown = screen_text(app)
         assert ("tok/s" in shown) == (size[0] >= 80)
         assert "Enter takes" in shown
@@ -223,7 +223,7 @@ async def test_the_wizard_shows_the_figures_of_the_local_models_as_measured(
         assert "The embedded model, now" in screen_text(app)  # what can be taken stays in sight
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: "Whose key is it?" in screen_text(app))
-        assert f"{first.solved} of {first.tasks}" not in screen_text(app)
+        assert f"{first.solved}/{first.tasks}" not in screen_text(app)
         app.leave()
 
 

@@ -50,7 +50,7 @@ async def test_the_help_shows_the_users_own_keys_scrolls_and_is_left_by_each_of_
         assert "F9" in shown
         box = app.screen.query_one(VerticalScroll)
         await pilot.press("end")
-        await until(pilot, lambda: "/usage" in screen_text(app) and box.scroll_y > 0)
+        await until(pilot, lambda: "/worktree" in screen_text(app) and box.scroll_y > 0)
         await pilot.press("x", "y")  # means nothing here, and is not written in the editor
         await pilot.press(key)
         await until(pilot, lambda: len(app.screen_stack) == 1 and app.editor.has_focus)

@@ -127,7 +127,7 @@ class Ledger:
         """The turn that was left open, by this run or one before it."""
         self.recorder: Recorder | None = None
         self.observed: observer.ObservedRun | None = None
-        self.call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]]
+        self.call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]] | None = None
         self._state = StateWatch(config.state)
 
     def append(self, messages: Sequence[Message], *, by_policy: bool = False) -> None:

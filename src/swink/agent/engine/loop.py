@@ -38,6 +38,7 @@ async def take_turns(run: Run) -> None:
     except BaseException as error:
         run.end(End(), error)
         raise
+    run.ledger.call_inside = None  # it holds the run
     await run.wound_up()
 
 

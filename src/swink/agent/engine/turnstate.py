@@ -128,7 +128,7 @@ class Books(Protocol):
     history: History
     account: Account
     emit: Callable[[AgentEvent], None]
-    call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]]
+    call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]] | None
 
     def open_attempts(self) -> list[Spent]:
         """What the attempts under way, here and in the runs inside, have spent if they end here."""
@@ -156,6 +156,8 @@ class CallContext(ToolContext):
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call one of the tools inside."""
         if self._books is None:
+            raise asyncio.CancelledError
+        if self._books.call_inside is None:  # the run is over
             raise asyncio.CancelledError
         return await self._books.call_inside(self._call, name, arguments)
 
