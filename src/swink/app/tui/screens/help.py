@@ -14,6 +14,9 @@ from textual.widgets import Static
 from swink.app.tui.commands import listed
 from swink.app.tui.keys import EDITOR_KEYS, GROUPS
 
+_WIDEST = 34
+"""Columns of a key or a command: what it does needs the others."""
+
 
 class Help(ModalScreen[None]):
     """Keys and commands, with the user's own keys; any of its keys leaves."""
@@ -43,7 +46,7 @@ class Help(ModalScreen[None]):
 def help_text(chosen: Mapping[str, str]) -> Table:
     """Keys by what they are for, then commands."""
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
+    table.add_column(max_width=_WIDEST)
     table.add_column()
     for title, rows in sections(chosen):
         table.add_row(Text(title, "bold underline"))
