@@ -1,8 +1,4 @@
-"""JSON of the commands: every event of a run as a line, the last line of type "result".
-
-Names are those of Python, and `usage` and `cost` have all their fields wherever they stand; docs/cli.md lists
-every field.
-"""
+"""JSON of the commands: every event of a run as a line, the last line of type "result"."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,16 +7,8 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from swink.agent.agentresult import AgentResult
-from swink.events import (
-    AgentEnd,
-    AgentEvent,
-    ContextCompacted,
-    MessageEnd,
-    MessageUpdate,
-    NestedEvent,
-    ToolExecutionUpdate,
-    TurnEnd,
-)
+from swink.events import AgentEvent
+from swink.events.eventlines import complete, encode_event
 from swink.messages import Cost, StopReason, Usage
 from swink.messages.jsondata import encode
 
@@ -68,38 +56,6 @@ class JsonPrinter:
 
 def encode_line(event: AgentEvent | RunResult) -> bytes:
     """An event or the result as one line of JSON; what has no JSON form is shown as text."""
-    data = msgspec.json.decode(encode(event))
-    _respell(event, data)
-    return msgspec.json.encode(data) + b"\n"
-
-
-def complete(message: dict[str, Any]) -> dict[str, Any]:
-    """A message, a report or the result as JSON, now with all fields of its usage and its cost."""
-    for name, empty in (("usage", Usage()), ("cost", Cost())):
-        if isinstance(message.get(name), dict):
-            message[name] = {
-                **{field: getattr(empty, field) for field in empty.__struct_fields__},
-                **message[name],
-            }
-    return message
-
-
-def _respell(event: AgentEvent | RunResult, data: dict[str, Any]) -> None:
-    """Give an event's JSON the names of Python; what tools were given and gave back stays as it is."""
-    match event:
-        case MessageUpdate():
-            delta = event.delta
-            names = zip(delta.__struct_encode_fields__, delta.__struct_fields__, strict=True)
-            data["delta"] |= {ours: data["delta"].pop(theirs) for theirs, ours in names}
-        case MessageEnd() | TurnEnd():
-            complete(data["message"])
-        case AgentEnd():
-            data["messages"] = [complete(message) for message in data["messages"]]
-        case ContextCompacted():
-            complete(data["report"])
-        case ToolExecutionUpdate(update=NestedEvent(event=inner)):
-            _respell(inner, data["update"]["event"])
-        case RunResult():
-            complete(data)
-        case _:
-            pass
+    if not isinstance(event, RunResult):
+        return encode_event(event) + b"\n"
+    return msgspec.json.encode(complete(msgspec.json.decode(encode(event)))) + b"\n"

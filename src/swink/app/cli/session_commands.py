@@ -16,10 +16,10 @@ from swink.app.assistant.modelchoice import choose_model
 from swink.app.assistant.savedconversation import open_store
 from swink.app.assistant.sessionfacts import format_age, short_ids, tree_lines
 from swink.app.assistant.titles import title_line
-from swink.app.cli.jsonlines import complete
 from swink.app.cli.session_lines import all_lines, list_lines
 from swink.app.cli.terminal import add_style, say, say_in_passing, wants_colour, with_bold_head
 from swink.errors import MisuseError, SessionError, SessionNotFound
+from swink.events.eventlines import complete
 from swink.events.transcript.blockkinds import counted
 from swink.memory.backend import Check
 from swink.memory.meta import SessionMeta
