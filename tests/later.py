@@ -11,4 +11,6 @@ class Later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)  # pytest asks everything in a module whether it is a fixture
         return getattr(importlib.import_module(self._name), attribute)
