@@ -7,7 +7,7 @@ await aclose()                         servers and background commands are ended
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -107,6 +107,8 @@ class AgentEnvironment:
         self.instructions: Instructions | None = None
         self.fill_in: FillIn | None = None
         """Puts what the agent asks to the person; without it the agent has no ask_user."""
+        self.further_servers: Mapping[str, Any] = {}
+        """MCP servers that an editor brings along; they start where the person answers for the folder."""
         self.skills: FoundSkills | None = None
         """Those of the user and of a trusted project, once they were read."""
         self.skill_permissions: SkillPermissions | None = None
@@ -272,7 +274,8 @@ class AgentEnvironment:
         self.hooks.events.begin_soon()
         self._programs = TrustedPrograms(() if self._brought is None else self._brought.program_paths)
         self.servers.fill_in, self.servers.deferred = self.fill_in, self.settings.mcp_deferred
-        found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory)
+        given = self.further_servers if self.is_own else None
+        found = await in_thread(find_servers, self.settings.mcp, self._brought, self.directory, given)
         await self.servers.follow(found)
         await self.sub_agents.look()
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from inspect import isawaitable
 from typing import Any
 
+from swink.agent import Agent
 from swink.agent.config import PromptContext, SystemPrompt
 from swink.messages import AssistantMessage, Message, UserMessage, text_of
 from swink.tools import Tool, ToolSource, TurnContext, as_tools, narrowed
@@ -24,6 +25,26 @@ what is uncertain. If a choice is the user's, ask instead of guessing."""
 EXECUTE = "The plan is approved. Carry it out now; all tools are available again."
 """What is said to the agent when the user sends the plan for execution."""
 OFFER = "Send the plan for execution?"
+
+
+class PlanMode:
+    """Whether an agent plans, and what it has while it carries out."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.is_on = False
+
+    def switch(self, is_on: bool) -> None:
+        """Let the agent only look, or give it all its tools back."""
+        if is_on == self.is_on:
+            return
+        agent = self.agent
+        if is_on:
+            self._executing = agent.tools, agent.system_prompt
+            agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
+        else:
+            agent.tools, agent.system_prompt = self._executing
+        self.is_on = is_on
 
 
 def plan_tools(offers: Sequence[Tool | ToolSource]) -> list[Tool | ToolSource]:

@@ -42,11 +42,14 @@ class SavedConversation:
     It refuses an append only if another process may be running the tool that it would start: the call waits.
     """
 
-    def __init__(self, store: SyncStore, stored: Stored | None = None) -> None:
+    def __init__(
+        self, store: SyncStore, stored: Stored | None = None, *, directory: str | None = None
+    ) -> None:
         self._store = store
+        self._directory = directory or working_directory()
         self._backend: Backend = store.backend
         self._is_stored = self.is_resumed = stored is not None
-        stored = stored or Stored(new_meta(directory=working_directory()), ())
+        stored = stored or Stored(new_meta(directory=self._directory), ())
         self._known: list[Record] = list(stored.records)
         self._waiting: list[Record] = []
         self._sequence = stored.meta.sequence
@@ -64,13 +67,18 @@ class SavedConversation:
         """Whether nothing that was said waits to be written."""
         return not any(map(_is_said, self._waiting))
 
+    @property
+    def meta(self) -> SessionMeta:
+        """What a list of sessions shows of it now."""
+        return self._meta
+
     def saved_id(self) -> str | None:
         """The id of the session, once there is something in it that can be resumed."""
         return self._meta.id if self._is_stored else None
 
     def begin_another(self) -> "SavedConversation":
         """Another conversation in the same place."""
-        return SavedConversation(self._store)
+        return SavedConversation(self._store, directory=self._directory)
 
     def rename(self, title: str) -> None:
         """Give the session another title."""
@@ -145,7 +153,7 @@ class SavedConversation:
     def _take_over(self, records: Sequence[Record], why: str, *, forked: bool) -> SessionMeta:
         """Another session with everything that this conversation has."""
         before = self._meta
-        fresh = new_meta(before.title, directory=working_directory() or before.directory)
+        fresh = new_meta(before.title, directory=self._directory or before.directory)
         if forked:
             shared = sum(isinstance(record, MessageSaved | CustomSaved) for record in self._known)
             fresh = replace(fresh, parent=before.id, forked_at=shared)

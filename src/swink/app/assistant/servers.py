@@ -63,9 +63,12 @@ class Configured(Struct, frozen=True):
 
 
 def find_servers(
-    users: Mapping[str, Any], brought: Brought | None, directory: str | Path = "."
+    users: Mapping[str, Any],
+    brought: Brought | None,
+    directory: str | Path = ".",
+    editors: Mapping[str, Any] | None = None,
 ) -> Configured:
-    """The servers of the user's settings, and of what a trusted project brings along, for a directory."""
+    """The servers of a trusted project, an editor and the user's settings; of one name the last counts."""
     servers: dict[str, Server] = {}
     sources: dict[str, str] = {}
     notices: list[str] = []
@@ -76,11 +79,11 @@ def find_servers(
             theirs = {name: _without_approval(fields) for name, fields in read_servers(data).items()}
         except ValueError as error:
             notices.append(f"{brought.project / PROJECT_FILE} was not read: {error}")
-    if not theirs and not users:
+    if not theirs and not users and not editors:
         return Configured(notices=tuple(notices))
     from swink.mcp.serverconfig import StdioServer, servers_from  # most people have no servers
 
-    for source, listed in ((PROJECT_FILE, theirs), ("config.toml", users)):
+    for source, listed in ((PROJECT_FILE, theirs), ("the editor", editors or {}), ("config.toml", users)):
         for name, fields in listed.items():
             missing: list[str] = []
             try:

@@ -96,10 +96,12 @@ def make_chat_agent(
     permissions: Approve,
     saved: "SavedConversation | None",
     tell: Callable[[str], None] = say,
+    *,
+    policies: Sequence[Policy] = (),
 ) -> "tuple[Agent, Snapshots | None]":
     """The agent of a chat, and the snapshots of what its tools do to files if the conversation is saved."""
     if saved is None:
-        return make_agent(arguments, permissions, environment=environment, tell=tell), None
+        return make_agent(arguments, permissions, None, policies, environment, tell=tell), None
     from swink.app.assistant.snapshots.scan import SnapshotLimits
     from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 
@@ -107,7 +109,9 @@ def make_chat_agent(
     limits = SnapshotLimits(new=settings.snapshot_megabytes << 20, files=settings.snapshot_files)
     snapshots = Snapshots(environment.directory, saved, limits=limits)
     approver = snapshots.approving(permissions)
-    return make_agent(arguments, approver, saved.session, [snapshots], environment, tell=tell), snapshots
+    return make_agent(
+        arguments, approver, saved.session, [snapshots, *policies], environment, tell=tell
+    ), snapshots
 
 
 def _gone(session: Session, tools: Sequence[Tool]) -> Sequence[Tool]:

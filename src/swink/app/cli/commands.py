@@ -123,6 +123,11 @@ def _add_chat_options(chat: CommandParser) -> None:
     chat.flag("--plan", _PLAN)
 
 
+def _add_acp(commands: Any) -> None:
+    summary = "the coding agent for an editor that speaks the Agent Client Protocol, which starts this"
+    _add_conversation(command(commands, "acp", summary, "acp_command:acp"))
+
+
 def _add_conversation(parser: CommandParser) -> None:
     parser.take("-C", "work in this directory", "DIR", dest="directory")
     parser.take("-m --model", '"provider:model"; see swink models list', "MODEL")
@@ -350,6 +355,16 @@ def _add_servers(commands: Any) -> None:
 
 
 _PARTS = (
-    *(_add_run, _add_review, _add_chat, _add_sessions, _add_models, _add_providers, _add_keys, _add_mcp),
+    *(
+        _add_run,
+        _add_review,
+        _add_chat,
+        _add_acp,
+        _add_sessions,
+        _add_models,
+        _add_providers,
+        _add_keys,
+        _add_mcp,
+    ),
     *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_servers),
 )

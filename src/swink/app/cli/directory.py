@@ -42,12 +42,17 @@ def change_worktree(arguments: argparse.Namespace) -> "OpenedWorktree | None":
 
 
 def open_environment(
-    arguments: argparse.Namespace, settings: UserSettings | None = None, trust: Trust | None = None
+    arguments: argparse.Namespace,
+    settings: UserSettings | None = None,
+    trust: Trust | None = None,
+    *,
+    directory: str | Path | None = None,
 ) -> "AgentEnvironment":
-    """The environment of an agent in this directory; a folder that was not asked about is not trusted."""
+    """The environment of an agent, here or in another directory; what was not asked about is not trusted."""
     from swink.app.assistant.agentenvironment import AgentEnvironment
 
-    environment = AgentEnvironment(_here(), trust or known_trust(), settings)
+    here = _here() if directory is None else directory
+    environment = AgentEnvironment(here, trust or known_trust(here), settings)
     if (opened := getattr(arguments, "opened", None)) is not None:
         environment.work_in_tree(opened.worktree)
         for notice in opened.notices:
@@ -60,13 +65,14 @@ def open_environment(
     return environment
 
 
-def known_trust() -> Trust:
-    """What is known about this directory."""
+def known_trust(directory: str | Path | None = None) -> Trust:
+    """What is known about this directory, or another one."""
+    here = _here() if directory is None else directory
     try:
-        return look_up(_here())
+        return look_up(here)
     except TrustError as error:
         say(str(error), "warning")
-        return Trust(find_project(_here()), "refused")
+        return Trust(find_project(here), "refused")
 
 
 def trust_without_person() -> Trust:

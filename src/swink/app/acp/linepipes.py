@@ -1,0 +1,150 @@
+"""Two pipes of lines: each is read or written in a thread of its own, whole and in order.
+
+What comes waits in the thread while much is not handled yet; what goes out waits in `drained`, so that an
+editor that does not read holds up the run that writes, and nothing else. An end of the pipe in the midst of
+a line drops that line.
+"""
+
+import asyncio
+import os
+import select
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+
+from swink.system.aio import wait_through_cancel
+from swink.system.threads import start_thread
+
+LONGEST = 64 << 20
+"""Bytes of a line."""
+_AT_ONCE = 256
+"""Lines that may wait for the event loop."""
+_FULL = 1 << 20
+"""Bytes not written yet, past which writers wait."""
+_CHUNK = 1 << 16
+_FAREWELL = 1.0
+"""Seconds in which the last lines are written at the end; an editor that does not read misses them."""
+
+
+class LinePipes:
+    """Takes lines from one descriptor and writes them to another, from `start` on; both stay the caller's."""
+
+    def __init__(self, source: int, sink: int, *, longest: int = LONGEST) -> None:
+        self._source, self._sink, self._longest = source, sink, longest
+        self.is_gone = False
+        """Whether nobody reads what is written."""
+        self._unwritten = 0
+        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+        self._room = threading.Semaphore(_AT_ONCE)
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def start(self, take: Callable[[bytes | None], None], ended: Callable[[], None]) -> None:
+        """Call `take` with each line, None for one that is too long, and `ended` when there are no more."""
+        self._loop = asyncio.get_running_loop()
+        self._written: asyncio.Future[None] = self._loop.create_future()
+        self._take, self._ended = take, ended
+        start_thread(self._read, "editor-lines-in")
+        start_thread(self._write, "editor-lines-out")
+
+    def send(self, line: bytes) -> None:
+        """Have a line written after those before it; without effect once nobody reads."""
+        if not self.is_gone:
+            self._unwritten += len(line) + 1
+            self._lines.put(line)
+
+    async def drained(self) -> None:
+        """Return when there is room for more, or nobody reads any more."""
+        while self._unwritten > _FULL and not self.is_gone:
+            waiter = self._loop.create_future()
+            self._waiting.append(waiter)
+            await waiter
+
+    async def aclose(self) -> None:
+        """Write what is left, as far as it is read soon."""
+        self._lines.put(None)
+        await wait_through_cancel(self._written, timeout=_FAREWELL)
+        self._lose()
+
+    def _read(self) -> None:
+        line = bytearray()
+        is_too_long = False
+        while data := self._next_bytes():
+            *whole, rest = data.split(b"\n")
+            for piece in whole:
+                line += piece
+                if (line or is_too_long) and not self._deliver(None if is_too_long else bytes(line)):
+                    return
+                line.clear()
+                is_too_long = False
+            line += rest
+            if is_too_long or len(line) > self._longest:
+                line.clear()
+                is_too_long = True
+        self._call(self._ended)
+
+    def _next_bytes(self) -> bytes:
+        while True:
+            try:
+                return os.read(self._source, _CHUNK)
+            except BlockingIOError:  # the editor made the pipe non-blocking
+                select.select([self._source], [], [])
+            except OSError:
+                return b""
+
+    def _deliver(self, line: bytes | None) -> bool:
+        while not self._room.acquire(timeout=_FAREWELL):
+            if self._loop.is_closed():
+                return False
+        return self._call(self._handle, line)
+
+    def _handle(self, line: bytes | None) -> None:
+        try:
+            self._take(line)
+        finally:
+            self._room.release()
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            if not self._write_whole(line + b"\n"):
+                self._call(self._lose)
+                break
+            self._call(self._note_written, len(line) + 1)
+        self._call(self._settle)
+
+    def _write_whole(self, data: bytes) -> bool:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._sink, view) :]
+            except BlockingIOError:
+                select.select([], [self._sink], [])
+            except OSError:
+                return False
+        return True
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> bool:
+        """Call something in the event loop; False if that has ended."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+            return True
+        return False
+
+    def _note_written(self, count: int) -> None:
+        self._unwritten -= count
+        if self._unwritten <= _FULL:
+            self._wake()
+
+    def _lose(self) -> None:
+        self.is_gone = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _settle(self) -> None:
+        if not self._written.done():
+            self._written.set_result(None)

@@ -1,0 +1,81 @@
+"""What a person types after a slash in an editor: commands, skills, prompts of servers."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from swink.agent.agentresult import AgentResult
+from swink.app.assistant.servermentions import command_of, fill_in_prompt, find_prompt, usage_of
+from swink.app.assistant.skillplaces import list_skills, make_skill_prompt
+from swink.errors import MisuseError
+from swink.system.shorten import clip
+
+if TYPE_CHECKING:
+    from swink.app.acp.editorsession import EditorSession
+
+_OWN = {
+    "/continue": "finish what an interruption left",
+    "/compact": "make room in the context now",
+    "/skills": "which skills there are; /skill:NAME enters one",
+}
+_SKILL = "/skill:"
+_HELP = 300
+
+
+class SessionCommands:
+    """The commands of one session."""
+
+    def __init__(self, session: "EditorSession") -> None:
+        self._session = session
+
+    def tell(self) -> None:
+        """Tell the editor which commands there are now."""
+        listed = [{"name": name[1:], "description": told} for name, told in _OWN.items()]
+        environment = self._session.environment
+        listed += [
+            _command(each.name, each.help) for each in environment.commands.values() if each.name not in _OWN
+        ]
+        skills = {} if environment.skills is None else environment.skills.skills
+        listed += [
+            _command(f"{_SKILL}{name}", each.description, "what to do") for name, each in skills.items()
+        ]
+        for prompt in environment.servers.prompts:
+            if (name := command_of(prompt)) is not None:
+                listed.append(_command(name, prompt.description or name, usage_of(prompt)))
+        self._session.send({"sessionUpdate": "available_commands_update", "availableCommands": listed})
+
+    async def obey(self, text: str) -> AgentResult[None] | Literal[True] | None:
+        """What a command came to: a run, or True where it was none; None if it is no command."""
+        name, _, rest = text.strip().partition(" ")
+        rest, session = rest.strip(), self._session
+        environment = session.environment
+        if not name.startswith("/"):
+            return None
+        match name:
+            case "/continue":
+                if not session.agent.has_pending and not session.agent.messages:
+                    raise MisuseError("there is nothing to continue")
+                return await session.run(None)
+            case "/compact":
+                report = await session.agent.compact()
+                session.narrator.transcript.pay(report.usage, report.cost)
+                told = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
+                session.narrator.notify(f"the context was compacted: {told}")
+                return True
+            case "/skills":
+                session.narrator.notify(list_skills(environment.skills, session.agent.messages))
+                return True
+            case _ if name.startswith(_SKILL):
+                skill = name.removeprefix(_SKILL)
+                return await session.run(
+                    await make_skill_prompt(environment, session.agent.messages, skill, rest)
+                )
+            case _ if (custom := environment.commands.get(name)) is not None:
+                return await session.run(custom.expand(rest))
+            case _ if (prompt := find_prompt(name, environment.servers.prompts)) is not None:
+                return await session.run(await fill_in_prompt(prompt, rest, environment.servers))
+            case _:
+                return None
+
+
+def _command(name: str, told: str, hint: str = "arguments") -> dict[str, Any]:
+    command: dict[str, Any] = {"name": name.removeprefix("/"), "description": clip(told, _HELP)}
+    return {**command, "input": {"hint": hint}} if hint else command

@@ -1,0 +1,24 @@
+"""Every test has a home of its own."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name, place in (("HOME", ""), ("SWINK_CONFIG_DIR", "config"), ("SWINK_STATE_DIR", "state")):
+        monkeypatch.setenv(name, str(home / place))
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(home / name.lower()))
+    return home
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty folder, about which nothing is asked."""
+    place = tmp_path / "project"
+    place.mkdir()
+    return place
