@@ -508,6 +508,21 @@ def test_whatever_their_files_hold_looking_raises_nothing_and_writes_nothing(
     assert everything(root) == before
 
 
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [("claude", ".mcp.json"), ("claude", "CLAUDE.md"), ("codex", "AGENTS.md"), ("opencode", "AGENTS.md")],
+)
+def test_what_is_not_read_here_is_not_said_to_be(root: Path, program: str, name: str):
+    path = root / "project" / name
+    os.mkfifo(path)
+    assert found(root, program)[name].becomes == "was not read: it is not a file"
+    path.unlink()
+    path.write_bytes(b"\xff")
+    assert "was not read: " in found(root, program)[name].becomes
+    path.write_text("Use tabs.")
+    assert found(root, program)[name].becomes == "is read as it is"
+
+
 def test_agents_are_read_or_copied_or_refused_with_the_reason(root: Path):
     good = "---\ndescription: d\n---\nYou work."
     write(

@@ -144,6 +144,16 @@ async def test_a_repository_whose_files_are_pipes_holds_nobody_up(tmp_path: Path
     assert "Not a git repository" in (await asked(AgentEnvironment(tmp_path)))[0]
 
 
+async def test_settings_of_a_trusted_project_that_are_a_pipe_are_named_and_take_the_network(tmp_path: Path):
+    (tmp_path / ".swink").mkdir()
+    os.mkfifo(tmp_path / ".swink" / "config.toml")
+    environment = await opened(tmp_path, trusted=True)
+    (notice,) = environment.take_notices()
+    assert "config.toml cannot be used: it is not a file" in notice
+    assert environment.access.settings.now.network == "off"
+    await environment.aclose()
+
+
 async def test_a_model_with_a_small_window_gets_a_short_prompt_and_no_tools(tmp_path: Path):
     (tmp_path / "main.py").touch()
     prompt, tools = await asked(AgentEnvironment(tmp_path), SMALL)

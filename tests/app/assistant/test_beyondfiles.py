@@ -1,6 +1,7 @@
 """What a command runs beyond the files that it names is told where trust is asked for."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,11 @@ from swink.app.assistant.trust import answer, look_up
 def test_it_is_named(tmp_path: Path, line: str, told: str):
     (tmp_path / "package.json").write_text(json.dumps({"scripts": {"lint": "eslint ."}}))
     assert run_beyond(line, tmp_path) == [told]
+
+
+def test_a_package_json_that_is_a_pipe_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "package.json")
+    assert run_beyond("npm run lint", tmp_path) == ["runs what the script `lint` of package.json says"]
 
 
 @pytest.mark.parametrize(

@@ -306,7 +306,9 @@ async def test_limits_of_the_assistant_hold_for_a_review_and_what_keeps_its_conv
 
 async def test_a_review_that_fails_says_why():
     agent = Agent("test:m", stream_fn=ScriptedModel(["no", "still no", "never", "no"]))
-    with pytest.raises(AgentError):
+    with pytest.raises(
+        AgentError, match=r"^test:m gave no list of findings in 4 attempts; another model may$"
+    ):
         await review(agent, "", DIFF, lambda event: None)
 
 

@@ -207,6 +207,12 @@ def test_checkers_are_those_that_the_project_configures_and_the_user_leaves(here
     assert find_checkers(here, False) == ([], [])
 
 
+def test_a_configuration_that_is_a_pipe_configures_none(here: Path):
+    for name in ("pyproject.toml", "tsconfig.json", "go.mod"):
+        os.mkfifo(here / name)
+    assert find_checkers(here, True) == ([], [])
+
+
 def test_one_that_is_not_installed_is_told(here: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", os.devnull)
     (here / "go.mod").write_text("module x\n")

@@ -291,6 +291,18 @@ async def test_commands_change_nothing_that_programs_obey_at_any_depth(tmp_path:
 
 @linux
 @backends
+async def test_a_repository_of_pipes_holds_no_command_up(tmp_path: Path, backend: Any, need):
+    need(backend)
+    for repository in (".git", "sub/.git"):
+        (tmp_path / repository / "objects").mkdir(parents=True)
+        (tmp_path / repository / "refs").mkdir()
+        for name in ("HEAD", "config", "commondir"):
+            os.mkfifo(tmp_path / repository / name)
+    assert await shell(Sandbox(tmp_path, backends=(backend,)), "echo done") == (0, "done\n")
+
+
+@linux
+@backends
 async def test_version_control_of_every_kind_can_still_be_used(tmp_path: Path, backend: Any, need):
     need(backend)
     for name in (".hg/hgrc", ".hg/store/data", ".jj/repo/config.toml", ".svn/wc.db"):

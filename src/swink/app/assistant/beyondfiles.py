@@ -299,8 +299,11 @@ def _script(script: str, place: str, project: Path | None) -> str:
 
 
 def _read_script(script: str, project: Path) -> str:
+    path = project / "package.json"
     try:
-        with open(project / "package.json", "rb") as file:
+        if not path.is_file():  # to read a pipe would wait for a writer
+            return ""
+        with path.open("rb") as file:
             found: Any = json.loads(file.read(_MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return ""

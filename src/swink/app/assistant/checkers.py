@@ -183,6 +183,8 @@ def _find(name: str, directory: Path) -> str | None:
 def _read_sections(path: Path) -> set[str]:
     """The tools that pyproject.toml configures."""
     try:
+        if not path.is_file():  # to read a pipe would wait for a writer
+            return set()
         with path.open("rb") as file:
             data: dict[str, Any] = tomllib.loads(file.read(_LARGEST).decode())
     except (OSError, ValueError):

@@ -14,7 +14,7 @@ from swink.agent.config import SystemPrompt
 from swink.agent.policy import Policy
 from swink.app.assistant.planning import plan_tools
 from swink.app.assistant.reviewdiff import ReviewDiff
-from swink.errors import AgentError
+from swink.errors import AgentError, StructuredOutputFailed
 from swink.events import AgentEvent
 from swink.events.transcript.blockkinds import counted
 from swink.system.oneline import strip_controls
@@ -77,6 +77,9 @@ async def review(
         async for event in run:
             tell(event)
         result = await run.result()
+    if isinstance(result.exception, StructuredOutputFailed):
+        why = f"{agent.model} gave no list of findings in {result.exception.attempts} attempts"
+        raise AgentError(f"{why}; another model may") from result.exception
     if result.stop_reason in ("error", "aborted") or result.error is not None:
         raise result.exception or AgentError(result.error or "the review was ended")
     findings = [_clean(finding) for finding in result.output.findings]

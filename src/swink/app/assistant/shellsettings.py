@@ -147,6 +147,8 @@ def read_project(project: Path) -> tuple[Mapping[str, Any], list[str]]:
     try:
         if not os.path.lexists(path):
             return {}, []
+        if not path.is_file():  # to read a pipe would wait for a writer
+            raise OSError("it is not a file")
         with open(path, "rb") as file:
             data = tomllib.loads(file.read(_MOST_BYTES).decode())
         table = data.get("sandbox", {})

@@ -328,7 +328,7 @@ def _add_worktree(commands: Any) -> None:
 
 
 def _add_adopt(commands: Any) -> None:
-    summary = "take over what you have in another program: instructions, commands, servers, rules"
+    summary = "take over what another program has: instructions, commands, skills, agents, hooks, servers"
     adopt = command(commands, "adopt", summary, "adopt_command:adopt")
     adopt.take("program", "of one program only", nargs="?", choices=("claude", "codex", "opencode"))
     how = adopt.add_mutually_exclusive_group()

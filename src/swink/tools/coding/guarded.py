@@ -94,6 +94,8 @@ def _protect_repository(plan: "_Plan", path: str) -> None:
 
 def _list_named(config: str, work: str, depth: int = 5) -> Iterator[tuple[str, bool | None]]:
     """The files and directories that a git configuration has git read or run."""
+    if not os.path.isfile(config):  # to read a pipe would wait for a writer
+        return
     try:
         with open(config, encoding="utf-8", errors="surrogateescape") as file:
             text = file.read(1 << 20)
@@ -223,6 +225,8 @@ def _is_placeholder(path: str, stands_for_nothing: bytes | bool | None) -> bool:
         if stands_for_nothing is None:
             return os.path.isdir(path) and not os.listdir(path)
         if isinstance(stands_for_nothing, bytes):
+            if not os.path.isfile(path):  # to read a pipe would wait for a writer
+                return False
             with open(path, "rb") as file:
                 return file.read(len(stands_for_nothing) + 1) == stands_for_nothing
     except OSError:

@@ -20,6 +20,7 @@ from swink.app.assistant.adopting.theirfiles import (
     find_agents,
     find_commands,
     find_own_instructions,
+    find_read,
     find_skills_of,
     read_table,
     table,
@@ -27,7 +28,7 @@ from swink.app.assistant.adopting.theirfiles import (
 )
 from swink.app.assistant.brought import SERVERS
 from swink.app.assistant.hookfiles import THEIR_HOOKS, THEIR_NAMES, read_hook_file
-from swink.app.assistant.instructionfiles import NAME, OTHER_NAME, imports_in
+from swink.app.assistant.instructionfiles import NAME, OTHER_NAME
 from swink.app.assistant.rulebook import Scope
 
 _MODES = {
@@ -46,9 +47,7 @@ def find_claude(places: Places) -> Iterator[Adoptable]:
     yield from find_own_instructions(ours / OTHER_NAME)
     yield from find_commands(ours / "commands", places, is_users=True)
     yield from find_commands(theirs / "commands", places, is_users=False)
-    if os.path.lexists(places.project / SERVERS):
-        how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
-        yield Adoptable("server", places.project / SERVERS, SERVERS, "read", how)
+    yield from find_read("server", places.project / SERVERS, places)
     state = places.home / ".claude.json"
     known = read_table(state, broken)
     yield from find_servers_of(state, known.get("mcpServers"), places, is_users=True)
@@ -72,18 +71,10 @@ def find_claude(places: Places) -> Iterator[Adoptable]:
 def _instructions(places: Places) -> Iterator[Adoptable]:
     """The project's own instructions, which are read where they are."""
     path = places.project / OTHER_NAME
-    if not os.path.lexists(path):
-        return
-    if os.path.lexists(places.project / NAME):
+    if os.path.lexists(path) and os.path.lexists(places.project / NAME):
         yield Adoptable("instructions", path, OTHER_NAME, "cannot", f"is not read, because {NAME} is there")
-        return
-    how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
-    try:
-        imports = imports_in(path.read_bytes()[: 1 << 20].decode("utf-8", "replace"))
-    except OSError:
-        imports = ""
-    told = f"; imports are not followed ({imports})" if imports else ""
-    yield Adoptable("instructions", path, OTHER_NAME, "read", f"{how}{told}")
+    else:
+        yield from find_read("instructions", path, places)
 
 
 def _hooks(path: Path, settings: dict[str, Any], places: Places) -> Iterator[Adoptable]:

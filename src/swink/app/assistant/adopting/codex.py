@@ -17,6 +17,7 @@ from swink.app.assistant.adopting.theirfiles import (
     find_commands,
     find_not_yet,
     find_own_instructions,
+    find_read,
     find_skills_of,
     read_table,
     table,
@@ -41,9 +42,7 @@ def find_codex(places: Places) -> Iterator[Adoptable]:
     """What there is of codex; blocking."""
     theirs = Path(os.environ.get("CODEX_HOME") or places.home / ".codex")
     broken: list[Adoptable] = []
-    if os.path.lexists(places.project / NAME):
-        how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
-        yield Adoptable("instructions", places.project / NAME, NAME, "read", how)
+    yield from find_read("instructions", places.project / NAME, places)
     yield from find_own_instructions(theirs / NAME)
     yield from find_commands(theirs / "prompts", places, is_users=True)
     for path, is_users in ((theirs / "config.toml", True), (places.project / ".codex/config.toml", False)):

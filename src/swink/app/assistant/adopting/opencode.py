@@ -29,6 +29,7 @@ from swink.app.assistant.adopting.theirfiles import (
     find_agents,
     find_commands,
     find_own_instructions,
+    find_read,
     find_skills_of,
     read_table,
     table,
@@ -55,9 +56,7 @@ def find_opencode(places: Places) -> Iterator[Adoptable]:
     """What there is of opencode; blocking."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or places.home / ".config") / "opencode"
     broken: list[Adoptable] = []
-    if os.path.lexists(places.project / NAME):
-        how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
-        yield Adoptable("instructions", places.project / NAME, NAME, "read", how)
+    yield from find_read("instructions", places.project / NAME, places)
     yield from find_own_instructions(base / NAME)
     rules: list[ForeignRule] = []
     inner = places.project / ".opencode"

@@ -11,7 +11,7 @@ from typing import Any, cast
 from swink.app.assistant.adopting.findings import Adoptable, Kind, Places, new_file
 from swink.app.assistant.agentfiles import AgentFile, parse_agent
 from swink.app.assistant.customcommands import parse_command
-from swink.app.assistant.instructionfiles import imports_in
+from swink.app.assistant.instructionfiles import OTHER_NAME, imports_in
 from swink.system.frontmatter import read_front_matter
 from swink.system.places import config_dir
 from swink.tools.skills import list_files, read_skills
@@ -183,6 +183,24 @@ def command(source: Path, name: str, text: str, places: Places, *, is_users: boo
     runs = "; its !`…` stays text, nothing is run" if _RUNS.search(text) else ""
     where = "" if is_users else f" in {places.short(path)}, which trust then asks about"
     return new_file("command", source, f"/{name}", path, data, f"becomes /{name}{where}{runs}")
+
+
+def find_read(kind: Kind, path: Path, places: Places) -> Iterator[Adoptable]:
+    """A file of the project that swink reads where it is; blocking."""
+    if not os.path.lexists(path):
+        return
+    try:
+        text = read_text(path)
+        imports = imports_in(text) if path.name == OTHER_NAME else ""
+    except OSError as error:
+        why = f"was not read: {error.strerror or error}"
+        yield Adoptable(kind, path, path.name, "cannot", why)
+    except ValueError as error:
+        yield Adoptable(kind, path, path.name, "cannot", f"was not read: {error}")
+    else:
+        how = "is read as it is" if places.is_trusted else "is read once the folder is trusted (swink trust)"
+        told = f"; imports are not followed ({imports})" if imports else ""
+        yield Adoptable(kind, path, path.name, "read", f"{how}{told}")
 
 
 def find_own_instructions(path: Path) -> Iterator[Adoptable]:

@@ -72,7 +72,7 @@ _SHELL_WORDS = ("sandbox workspace", "sandbox none", "network ask", "network off
 
 @command(
     "/permissions",
-    "[allow RULE | deny RULE | network ask | sandbox LEVEL]",
+    "[allow RULE | deny RULE | network ask | sandbox LEVEL | writable DIR]",
     choices=lambda context: ("allow", "deny", *_SHELL_WORDS),
 )
 async def permissions(context: CommandContext, rest: str) -> None:
@@ -88,7 +88,10 @@ async def permissions(context: CommandContext, rest: str) -> None:
     elif (word in _SHELL or word == "home") and context.environment is not None:
         _change_shell(context, context.environment, word, value.strip())
     else:
-        raise MisuseError("write /permissions, or a rule after it: /permissions deny bash(git push *)")
+        raise MisuseError(
+            "write /permissions, a rule after it (/permissions deny bash(git push *)), or network ask, "
+            "sandbox LEVEL, writable DIR or home on"
+        )
 
 
 def _change_shell(context: CommandContext, environment: AgentEnvironment, word: str, value: str) -> None:
