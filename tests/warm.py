@@ -7,6 +7,7 @@ interpreter. Whatever Python reads at its start (`LANG`, `PYTHON...`) it has fro
 import array
 import atexit
 import fcntl
+import gc
 import json
 import os
 import select
@@ -235,6 +236,8 @@ if __name__ == "__main__":
     del sys.path[0]
     orders = socket.socket(fileno=int(sys.argv[1]))
     import_everything(sys.argv[2:])
+    gc.collect()
+    gc.freeze()  # what every child has is not looked through by it, nor copied for that
     if program := serve(orders):
         import runpy
 
