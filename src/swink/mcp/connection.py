@@ -16,7 +16,7 @@ from swink.mcp.sdk import Sdk, first_error
 from swink.mcp.serverconfig import HttpServer, McpError, Server
 from swink.mcp.serverlists import ServerLists
 from swink.mcp.serversession import McpSession
-from swink.mcp.taskcalls import Caller, Progress, TaskCalls
+from swink.mcp.taskcalls import CallWatcher, Progress, TaskCalls
 from swink.mcp.timeouts import PausableTimeouts
 from swink.messages.redact import redact_text
 from swink.stream import observer
@@ -134,7 +134,7 @@ class ServerConnection:
             if observer.current is not None:
                 url = self.server.url if isinstance(self.server, HttpServer) else None
                 observer.current.remote(self.server.name, tool.name, url)
-            return await self.tasks.call(client, tool, arguments, Caller(progress, renew))
+            return await self.tasks.call(client, tool, arguments, CallWatcher(progress, renew))
 
         return await self._ask(tool.name, send)
 

@@ -26,7 +26,7 @@ log = logging.getLogger("swink.mcp")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
-class Caller(Struct, frozen=True):
+class CallWatcher(Struct, frozen=True):
     """Who waits for a call: told what it does, and given its whole time again when its task says so."""
 
     progress: Progress
@@ -39,7 +39,7 @@ _USUAL = 1.0
 _FAREWELL = 2.0
 """Seconds for telling a server that its task is not wanted any more."""
 _ENDED = ("completed", "failed", "cancelled")
-_caller: ContextVar[Caller | None] = ContextVar("swink_mcp_caller", default=None)
+_caller: ContextVar[CallWatcher | None] = ContextVar("swink_mcp_caller", default=None)
 
 
 class TaskCalls:
@@ -49,7 +49,7 @@ class TaskCalls:
         self._sdk = sdk
         self.extension = sdk.tasks.extension(self._wait_for_newer)
 
-    async def call(self, client: Any, tool: Any, arguments: dict[str, Any], caller: Caller) -> Any:
+    async def call(self, client: Any, tool: Any, arguments: dict[str, Any], caller: CallWatcher) -> Any:
         """The result of a call, whatever the server makes of it."""
         reset = _caller.set(caller)
         try:
@@ -63,7 +63,9 @@ class TaskCalls:
         support = getattr(getattr(tool, "execution", None), "task_support", None)
         return support == "required" and client.protocol_version not in self._sdk.modern_versions
 
-    async def _call_older(self, client: Any, tool: str, arguments: dict[str, Any], caller: Caller) -> Any:
+    async def _call_older(
+        self, client: Any, tool: str, arguments: dict[str, Any], caller: CallWatcher
+    ) -> Any:
         session, requests = client.session, self._sdk.tasks
         started = await requests.start(session, tool, arguments, caller.progress)
         match started.get("task"):

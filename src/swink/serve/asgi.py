@@ -17,6 +17,7 @@ SEND_SECONDS = 60.0
 AT_ONCE = 32 * 1024
 """Bytes that an empty buffer of a connection takes without waiting for the client."""
 _ADMITTED = "swink.admitted"
+_CUT_OFF = "swink.cut_off"
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -45,7 +46,10 @@ async def serve_app(
         connections.request_began(request.protocol)
         exchange = _Exchange(request)
         scope = exchange.scope()
-        scope["extensions"] = {_ADMITTED: partial(connections.admitted, request.protocol)}
+        scope["extensions"] = {
+            _ADMITTED: partial(connections.admitted, request.protocol),
+            _CUT_OFF: exchange.cut_off,
+        }
         await app(scope, exchange.receive, exchange.send)
         return exchange.response or web.Response(status=500)
 
@@ -68,6 +72,12 @@ def admit(scope: Message) -> None:
     """Mark the sender of a request as admitted: its connection is not dropped to make room for others."""
     if (admitted := scope.get("extensions", {}).get(_ADMITTED)) is not None:
         admitted()
+
+
+def cut_off(scope: Message) -> None:
+    """Close the connection of a request at once, if the server can: its client does not read."""
+    if (close := scope.get("extensions", {}).get(_CUT_OFF)) is not None:
+        close()
 
 
 async def read_body(receive: Receive, most: int, seconds: float) -> bytes | None:
@@ -141,9 +151,13 @@ class _Exchange:
             async with asyncio.timeout(SEND_SECONDS):
                 await _write(response, body, is_last)
         except TimeoutError:
-            if self._request.transport is not None:
-                self._request.transport.abort()
+            self.cut_off()
             raise ConnectionAbortedError("the client does not read its answer") from None
+
+    def cut_off(self) -> None:
+        """Close the connection, whatever waits to be sent."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
 
 
 async def _write(response: web.StreamResponse, body: bytes, is_last: bool) -> None:

@@ -53,7 +53,7 @@ def transfer_tool(
     return Tool.raw(name, f"{description} Agents:{listed}", schema, execute)
 
 
-class Route:
+class TransferRoute:
     """Who had the conversation in this run, and who may still get it."""
 
     def __init__(self, names: Iterable[str], start: str, max_transfers: int, allow_cycles: bool) -> None:
@@ -83,7 +83,7 @@ class Route:
         self.pending = None
 
 
-current_route: ContextVar[Route | None] = ContextVar("swink.transfer_route", default=None)
+current_route: ContextVar[TransferRoute | None] = ContextVar("swink.transfer_route", default=None)
 
 
 class Team:
@@ -157,7 +157,7 @@ class Team:
         return Team(agents, start=self.start, max_transfers=most, allow_cycles=cycles)
 
     async def _body(self, flow: Flow, input: Input, emit: Emit) -> AgentResult:
-        route = Route(self.agents, self.active, self.max_transfers, self.allow_cycles)
+        route = TransferRoute(self.agents, self.active, self.max_transfers, self.allow_cycles)
         current_route.set(route)
         results = [await flow.step(self.active, input, emit)]
         while results[-1].stop_reason == "transfer":

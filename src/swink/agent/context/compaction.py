@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any, cast
 
 from swink.agent.context.windows import (
+    ContextRequest,
     Kept,
-    Request,
     SlidingWindow,
     TransformFn,
     boundary,
@@ -97,7 +97,7 @@ class Summary:
         return self._window(messages, overflow)
 
     def fit(
-        self, messages: Sequence[Message], overflow: bool, request: Request
+        self, messages: Sequence[Message], overflow: bool, request: ContextRequest
     ) -> Sequence[Message] | Awaitable[Sequence[Message]]:
         """The messages to send in this request."""
         window = self._window.sized_for(request.model)
@@ -123,7 +123,7 @@ class Summary:
         history: Snapshot,
         target: int,
         window: SlidingWindow,
-        request: Request,
+        request: ContextRequest,
     ) -> Sequence[Message]:
         items: Sequence[Message] = sent
         if window.prune:
@@ -145,7 +145,7 @@ class Summary:
         return result
 
     async def _summarise(
-        self, previous: UserMessage | None, dropped: Sequence[Message], length: int, request: Request
+        self, previous: UserMessage | None, dropped: Sequence[Message], length: int, request: ContextRequest
     ) -> UserMessage | None:
         """A summary of the previous one and what is dropped; None if there is none that is shorter."""
         size = sum(map(estimate_tokens, dropped)) + (0 if previous is None else estimate_tokens(previous))

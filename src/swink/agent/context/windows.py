@@ -21,7 +21,7 @@ _MOST_BESIDE = 0.75
 """How much of a budget the system prompt and the tools may take."""
 
 
-class Request(Protocol):
+class ContextRequest(Protocol):
     """What is about to be asked, for a transformer with a `fit(messages, overflow, request)`."""
 
     @property
@@ -54,7 +54,7 @@ class Request(Protocol):
     def warn(self, text: str) -> None: ...
 
 
-Fit = Callable[[Sequence[Message], bool, Request], Sequence[Message] | Awaitable[Sequence[Message]]]
+Fit = Callable[[Sequence[Message], bool, ContextRequest], Sequence[Message] | Awaitable[Sequence[Message]]]
 """A transformer that is told what is about to be asked."""
 
 
@@ -133,7 +133,7 @@ class SlidingWindow:
     def __call__(self, messages: Sequence[Message], overflow: bool) -> Sequence[Message]:
         return self._windowed(messages, overflow, self.room)
 
-    def fit(self, messages: Sequence[Message], overflow: bool, request: Request) -> Sequence[Message]:
+    def fit(self, messages: Sequence[Message], overflow: bool, request: ContextRequest) -> Sequence[Message]:
         """The messages to send in this request."""
         last, window, model = self._last, self, request.model
         if self._sizes is not None:
@@ -158,7 +158,7 @@ class SlidingWindow:
         return window._windowed(messages, overflow, window.room.within(request), request)
 
     def _windowed(
-        self, messages: Sequence[Message], overflow: bool, room: "Room", request: Request | None = None
+        self, messages: Sequence[Message], overflow: bool, room: "Room", request: ContextRequest | None = None
     ) -> Sequence[Message]:
         if not isinstance(messages, Snapshot):
             target = room.target(sum(map(estimate_tokens, messages)), overflow)
@@ -172,7 +172,11 @@ class SlidingWindow:
         return sent if fitting is sent else kept.keep(fitting, sent)
 
     def _shrunk(
-        self, messages: Sequence[Message], target: int, request: Request | None, kept: "Kept | None" = None
+        self,
+        messages: Sequence[Message],
+        target: int,
+        request: ContextRequest | None,
+        kept: "Kept | None" = None,
     ) -> Sequence[Message]:
         items = messages
         sizes = list(map(estimate_tokens, messages)) if kept is None else kept.sizes
@@ -198,7 +202,7 @@ class Room:
         self.plenty = int((self.budget - self.budget * _MOST_BESIDE) / MOST_RATIO)
         """Estimated tokens of messages that fit into every request."""
 
-    def within(self, request: Request) -> "Room":
+    def within(self, request: ContextRequest) -> "Room":
         """The room in this request: as its provider counts tokens, and beside its prompt and tools."""
         ratio = request.ratio
         beyond = 0 if self.spare is None else int(request.overhead * ratio) - self.spare
@@ -304,7 +308,7 @@ def spare_in(model: ModelSpec) -> int:
 
 
 def pruned(
-    messages: Sequence[Message], anchor: int, excess: int, request: Request | None
+    messages: Sequence[Message], anchor: int, excess: int, request: ContextRequest | None
 ) -> Sequence[Message]:
     """The messages with old, large results cut short, as many as it takes; they themselves if none is."""
     readable = request is not None and request.offers(READ_RESULT)

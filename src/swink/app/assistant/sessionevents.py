@@ -18,7 +18,7 @@ from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from swink.agent import Agent
-from swink.agent.context.windows import Fit, Request, TransformFn
+from swink.agent.context.windows import ContextRequest, Fit, TransformFn
 from swink.app.assistant.hookwatch import Look
 from swink.messages import Message
 from swink.messages.history import Snapshot
@@ -168,7 +168,7 @@ class HookedCompaction:
         return await sent if iscoroutine(sent) else sent
 
     def fit(
-        self, messages: Sequence[Message], overflow: bool, request: Request
+        self, messages: Sequence[Message], overflow: bool, request: ContextRequest
     ) -> Sequence[Message] | Awaitable[Sequence[Message]]:
         """The messages to send in this request."""
         sent = self._fit(messages, overflow, request)

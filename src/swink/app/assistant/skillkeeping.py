@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Sequence
 from inspect import isawaitable
 from typing import cast
 
-from swink.agent.context.windows import DEFAULT_WINDOW, Fit, Request, TransformFn
+from swink.agent.context.windows import DEFAULT_WINDOW, ContextRequest, Fit, TransformFn
 from swink.messages import Message, UserMessage
 from swink.messages.tokens import text_size
 from swink.models.catalog import with_limits
@@ -28,7 +28,7 @@ class KeepSkills:
         return await sent if isawaitable(sent) else sent
 
     def fit(
-        self, messages: Sequence[Message], overflow: bool, request: Request
+        self, messages: Sequence[Message], overflow: bool, request: ContextRequest
     ) -> Sequence[Message] | Awaitable[Sequence[Message]]:
         """The messages to send in this request."""
         sent = self._fit(messages, overflow, request)
@@ -40,7 +40,7 @@ class KeepSkills:
         self,
         messages: Sequence[Message],
         sent: Sequence[Message] | Awaitable[Sequence[Message]],
-        request: Request,
+        request: ContextRequest,
     ) -> Sequence[Message]:
         from swink.tools.skills import entered_skills
 

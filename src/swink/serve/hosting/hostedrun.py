@@ -1,0 +1,179 @@
+"""A hosted run: it lives by itself, and whoever likes reads its numbered events.
+
+    waiting → begun → AgentStart … AgentEnd → over
+
+Clients that leave do not end it. Whatever happens, the events go from `AgentStart` to `AgentEnd`.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+from swink.agent.agent import Agent
+from swink.agent.agentresult import AgentResult
+from swink.agent.policy import Answer
+from swink.errors import AgentError
+from swink.events import AgentEnd, AgentEvent, AgentStart
+from swink.messages import Input, ToolCall
+from swink.messages.redact import describe_traceback
+from swink.serve.hosting.approvals import Approvals
+from swink.serve.hosting.eventlog import EventLog, Numbered
+from swink.serve.hosting.servedagent import RunStart, refusal_of
+from swink.serve.wire import Refused
+
+log = logging.getLogger("swink.serve")
+
+Finish = Callable[["HostedRun", AgentEnd], Awaitable[None]]
+"""Stores how a run has ended, before its readers are told."""
+
+
+class HostedRun:
+    """One run of a served agent."""
+
+    def __init__(self, id: str, start: RunStart, events: EventLog) -> None:
+        self.id = id
+        self.start = start
+        self.log = events
+        self.result: AgentResult[Any] | None = None
+        """What the run came to, once it has ended."""
+        self.client_calls: tuple[ToolCall, ...] = ()
+        """Calls of client tools that wait for the client, once it has ended."""
+        self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Whether the run could begin: set when it has, and with a `Refused` if it could not."""
+        self.is_pausing = False
+        """Whether the application is shutting down: then the run goes on in its next process."""
+        self._agent: Agent[Any, Any] | None = None
+        self._approvals: Approvals | None = None
+        self._is_aborted = False
+        self._end: AgentEnd | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no event follows any more."""
+        return self.log.closed
+
+    @property
+    def agent(self) -> Agent[Any, Any] | None:
+        """The agent that runs, once the run has begun."""
+        return self._agent
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The session state of the agent as it is now."""
+        return {} if self._agent is None else self._agent.state
+
+    async def events(self, after: int = 0) -> AsyncGenerator[Numbered, None]:
+        """Every event after that number, until the last; leaving it does not end the run."""
+        async with aclosing(self.log.batches(after)) as batches:
+            async for batch in batches:
+                for numbered in batch:
+                    yield numbered
+
+    def abort(self) -> None:
+        """End the run, keeping what arrived; one that waits does not begin."""
+        self._is_aborted = True
+        if self._agent is not None:
+            self._agent.abort()
+
+    def pause(self) -> None:
+        """Stop after the current turn, to go on in another process."""
+        self.is_pausing = True
+        if self._agent is not None:
+            self._agent.pause()
+
+    def steer(self, message: Input) -> None:
+        """Say something while it works: the next turn gets it."""
+        self._active.steer(message)
+
+    def follow_up(self, message: Input) -> None:
+        """Say something for when it would stop."""
+        self._active.follow_up(message)
+
+    def approve(self, call_id: str, answer: Answer) -> None:
+        """Answer a call that waits for approval; `Refused` if it does not."""
+        if self._approvals is None or self.is_over:
+            raise Refused(409, f"no call {call_id[:80]!r} of this run waits for an approval")
+        self._approvals.answer(call_id, answer)
+
+    async def wait_begun(self) -> None:
+        """Return once the run has begun; raises `Refused` if it cannot begin."""
+        await asyncio.wait([self.begun])
+        self.begun.result()
+
+    async def carry_out(self, agent: Agent[Any, Any], approvals: Approvals) -> None:
+        """Run the agent, which is bound to the conversation, from its first event to its last."""
+        if self._is_aborted:
+            raise Refused(409, "the run was aborted before it began")
+        given, options = self.start.run_options()
+        try:
+            stream = agent.stream(given, **options)
+        except AgentError as error:
+            raise refusal_of(error) from None
+        self._agent, self._approvals = agent, approvals
+        with agent.subscribe(self._publish):
+            try:
+                stream.detach()
+            except AgentError as error:
+                raise refusal_of(error) from None
+            self._mark_begun()
+            try:
+                self.result = await stream.result()
+            except asyncio.CancelledError:
+                agent.abort()
+                await agent.wait_for_idle()
+                raise
+            except Exception as error:
+                # A hook of the application's; the events have ended in good order.
+                log.error("run %s failed\n%s", self.id, describe_traceback(error))
+        names = {tool.name for tool in self.start.client_tools}
+        if self.result is not None:
+            self.client_calls = tuple(
+                [
+                    ToolCall(call.call_id, call.name, call.arguments)
+                    for call in self.result.pending
+                    if call.name in names
+                ]
+            )
+
+    def refuse(self, refused: Refused) -> None:
+        """Tell who started the run why it could not begin, or, if that was told, why it ends."""
+        reason = "aborted" if self._is_aborted else str(refused)
+        if not self.begun.done():
+            self.begun.set_exception(refused)
+            self.begun.exception()  # nobody may be waiting any more
+        if self._end is None:
+            if not self.log.last:
+                self.log.push(AgentStart())
+            self._end = AgentEnd((), "aborted" if self._is_aborted else "error", reason)
+
+    async def finish(self, store: Finish | None = None) -> None:
+        """Store the end, then let readers see it."""
+        end = self._end or AgentEnd((), "aborted", "the run was cancelled")
+        self._mark_begun()
+        if not self.is_pausing:
+            if store is not None:
+                await store(self, end)
+            if not self.log.last:
+                self.log.push(AgentStart())
+            self.log.push(end)
+        self.log.close()
+
+    def _publish(self, event: AgentEvent) -> None:
+        if isinstance(event, AgentEnd):
+            self._end = event  # readers see it when it is stored
+        elif self._approvals is None or self._approvals.shows(event):
+            self.log.push(event)
+
+    def _mark_begun(self) -> None:
+        if not self.begun.done():
+            self.begun.set_result(None)
+
+    @property
+    def _active(self) -> Agent[Any, Any]:
+        if self.is_over or self._end is not None:
+            raise Refused(409, "the run has ended; start another one")
+        if self._agent is None:
+            raise Refused(409, "the run has not begun yet; it waits for the one before it")
+        return self._agent

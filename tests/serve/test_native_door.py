@@ -1,0 +1,128 @@
+"""The native door: conversations, runs, events that are taken up again, and what may be said to a run."""
+
+import asyncio
+
+from tests.serve.served import served, text_of, types
+
+from swink import tool
+from swink.messages import ToolCall
+from swink.testing import Pause
+
+SLOW = ["par", Pause(30), "is"]
+
+
+@tool(requires_approval=True)
+async def delete(path: str) -> str:
+    """Delete a file."""
+    return f"deleted {path}"
+
+
+async def test_a_run_is_started_and_its_events_are_read():
+    async with served(["Paris."]) as client:
+        id = await client.begin()
+        run = await client.start(id, "Capital of France?")
+        events = await client.events(id, run)
+        said = await client.messages(id)
+    assert [number for number, _ in events] == list(range(1, len(events) + 1))
+    assert types(events)[0] == "agent_start"
+    assert types(events)[-1] == "agent_end"
+    assert [text_of(message) for message in said["messages"]] == ["Capital of France?", "Paris."]
+    assert said["running"] is None
+
+
+async def test_events_are_taken_up_after_any_of_them():
+    async with served([["a", "b", "c"]]) as client:
+        id = await client.begin()
+        run = await client.start(id)
+        events = await client.events(id, run)
+        for after in range(len(events) + 1):
+            assert await client.events(id, run, after) == events[after:]
+
+
+async def test_a_client_that_leaves_does_not_end_the_run():
+    arrived = asyncio.Event()
+
+    def reply(context):
+        arrived.set()
+        return ["par", Pause(0.05), "is"]
+
+    async with served([reply]) as client:
+        id = await client.begin()
+        run = await client.start(id)
+        async for _, event in client.stream_events(id, run):
+            if event["type"] == "message_update":
+                break
+        events = await client.events(id, run, 0)
+    assert text_of(events[-1][1]["messages"][-1]) == "paris"
+
+
+async def test_a_client_that_wants_it_ends_the_run_by_leaving():
+    async with served([SLOW]) as client:
+        id = await client.begin()
+        run = await client.start(id)
+        async for _, event in client.stream_events(id, run, abort_on_disconnect="1"):
+            if event["type"] == "message_update":
+                break
+        events = await client.events(id, run)
+    assert events[-1][1]["stop_reason"] == "aborted"
+
+
+async def test_abort_keeps_what_arrived():
+    async with served([SLOW]) as client:
+        id = await client.begin()
+        run = await client.start(id)
+        async for _, event in client.stream_events(id, run):
+            if event["type"] == "message_update":
+                await client.post(f"/conversations/{id}/runs/{run}/abort")
+        said = await client.messages(id)
+    assert text_of(said["messages"][-1]) == "par"
+
+
+async def test_a_steer_is_heard_by_the_next_turn_and_a_follow_up_by_the_one_after():
+    async with served([[Pause(0.3), "one"], "two", "three"]) as client:
+        id = await client.begin()
+        run = await client.start(id)
+        for way in ("steer", "follow_up"):
+            answer = await client.post(f"/conversations/{id}/runs/{run}/{way}", json={"message": way})
+            assert answer.status_code == 200, answer.text
+        events = await client.events(id, run)
+    assert [text_of(message) for message in events[-1][1]["messages"]] == [
+        "Hello",
+        "one",
+        "steer",
+        "two",
+        "follow_up",
+        "three",
+    ]
+
+
+async def test_an_approval_is_asked_over_the_stream_and_answered_by_a_request():
+    call = ToolCall("c1", "delete", {"path": "a.txt"})
+    async with served([call, "done"], {"tools": [delete]}) as client:
+        id = await client.begin()
+        run = await client.start(id)
+        seen = []
+        async for _, event in client.stream_events(id, run):
+            seen.append(event["type"])
+            if event["type"] == "approval_requested":
+                assert event["shown"] == {"path": "a.txt"}
+                answer = await client.post(
+                    f"/conversations/{id}/runs/{run}/approvals", json={"call_id": "c1", "approved": True}
+                )
+                assert answer.status_code == 200, answer.text
+        said = await client.messages(id)
+    assert "approval_resolved" in seen
+    assert text_of(said["messages"][2]) == "deleted a.txt"
+
+
+async def test_a_rejection_tells_the_model_why():
+    call = ToolCall("c1", "delete", {"path": "a.txt"})
+    async with served([call, "done"], {"tools": [delete]}) as client:
+        id = await client.begin()
+        run = await client.start(id)
+        async for _, event in client.stream_events(id, run):
+            if event["type"] == "approval_requested":
+                body = {"call_id": "c1", "approved": False, "reason": "keep it"}
+                await client.post(f"/conversations/{id}/runs/{run}/approvals", json=body)
+        said = await client.messages(id)
+    assert "keep it" in text_of(said["messages"][2])
