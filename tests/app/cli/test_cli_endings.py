@@ -336,7 +336,7 @@ def test_whatever_a_tool_returns_is_one_line_of_json(details: object):
 
 @pytest.mark.parametrize(
     ("command", "code", "shown"),
-    [("models", 0, "LOCAL MODEL"), ("keys", 0, "PROVIDER"), ("proxy", 2, "swink proxy serve --tokens FILE")],
+    [("models", 0, "LOCAL MODEL"), ("keys", 0, "PROVIDER"), ("serve", 2, "swink serve agent MODULE:FACTORY")],
 )
 def test_a_command_without_its_second_word_does_the_obvious(
     place: Place, command: str, code: int, shown: str

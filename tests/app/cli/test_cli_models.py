@@ -130,7 +130,7 @@ def test_only_local_models_are_pulled():
         call("models", "pull", "openai:gpt-5")
 
 
-@pytest.mark.parametrize("command", [("models", "pull"), ("models", "rm"), ("serve-model",)])
+@pytest.mark.parametrize("command", [("models", "pull"), ("models", "rm"), ("serve", "model")])
 @pytest.mark.parametrize(
     ("name", "meant"), [("lcoal:smollm2-135m", "local:smollm2-135m"), ("smollm2:135m", "local:smollm2-135m")]
 )

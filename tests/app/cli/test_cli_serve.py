@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from command_line import KEY, Place, Provider
 
@@ -41,7 +42,7 @@ def first_url(process: "subprocess.Popen[bytes]") -> str:
 
 
 def test_a_served_model_answers_like_openai(place: Place, weights: Path):
-    with running(place, "serve-model", "--port", "0", "--context", "1024") as process:
+    with running(place, "serve", "model", "--port", "0", "--context", "1024") as process:
         env = {"OPENAI_BASE_URL": first_url(process)}
         done = place.swink(
             "run", "--model", "openai:smollm2-135m", "--max-tokens", "8", "Say hello.", env=env
@@ -51,9 +52,51 @@ def test_a_served_model_answers_like_openai(place: Place, weights: Path):
 
 
 def test_a_model_is_served_to_the_network_only_with_a_key(place: Place):
-    done = place.swink("serve-model", "--host", "0.0.0.0")
+    done = place.swink("serve", "model", "--host", "0.0.0.0")
     assert done.code == 2
     assert "set SWINK_SERVE_KEY" in done.err
+
+
+SERVED = """
+from swink import Agent
+from swink.testing import ScriptedModel
+
+model = ScriptedModel(["Paris."] * 9)
+
+
+def make(request):
+    return Agent("test:m", stream_fn=model)
+"""
+
+
+def test_an_agent_is_served_and_keeps_its_conversations_in_the_store(place: Place):
+    place.write("served_agents.py", SERVED)
+    arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "sqlite:served.db")
+    with running(place, *arguments) as process:
+        url = first_url(process)
+        id = httpx.post(f"{url}/conversations", json={}).json()["id"]
+        runs = f"{url}/conversations/{id}/runs"
+        run = httpx.post(runs, json={"input": "Capital of France?"}).json()["run_id"]
+        assert "agent_end" in httpx.get(f"{runs}/{run}/events").text
+    with running(place, *arguments) as process:
+        said = httpx.get(f"{first_url(process)}/conversations/{id}/messages").json()
+    assert [message["content"][0]["text"] for message in said["messages"]] == ["Capital of France?", "Paris."]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--host", "0.0.0.0"), "--token"),
+        (("--token", "short"), "at least 8 characters"),
+        (("--store", "mysql://u:secret-word@host/db"), "sqlite:FILE"),
+    ],
+)
+def test_an_agent_is_not_served_to_just_anybody(place: Place, options: tuple[str, ...], said: str):
+    place.write("served_agents.py", SERVED)
+    done = place.swink("serve", "agent", "served_agents:make", *options)
+    assert done.code == 2
+    assert said in done.err
+    assert "secret-word" not in done.err
 
 
 def test_the_proxy_serves_holders_of_a_token_with_the_stored_key(place: Place, provider: Provider):
@@ -61,7 +104,7 @@ def test_the_proxy_serves_holders_of_a_token_with_the_stored_key(place: Place, p
     tokens = place.write("tokens.txt", f"# who may use what\n{TOKEN} openai:gpt-5 openai:gpt-4*\n")
     tokens.chmod(0o600)
     with running(
-        place, "proxy", "serve", "--port", "0", "--tokens", str(tokens), env={"OPENAI_BASE_URL": provider.url}
+        place, "serve", "proxy", "--port", "0", "--tokens", str(tokens), env={"OPENAI_BASE_URL": provider.url}
     ) as process:
         client = {"SWINK_PROXY_URL": first_url(process), "SWINK_PROXY_TOKEN": TOKEN}
         allowed = place.swink("run", "--model", "proxy:openai:gpt-5", "hi", env=client)
@@ -79,7 +122,7 @@ def test_the_proxy_serves_holders_of_a_token_with_the_stored_key(place: Place, p
 def test_a_port_that_is_taken_is_explained(place: Place, provider: Provider):
     port = provider.url.split(":")[2].split("/")[0]
     done = place.swink(
-        "proxy", "serve", "--port", port, env={**provider.env, "SWINK_PROXY_TOKENS": f"{TOKEN} openai:*"}
+        "serve", "proxy", "--port", port, env={**provider.env, "SWINK_PROXY_TOKENS": f"{TOKEN} openai:*"}
     )
     assert done.code == 2
     assert f"127.0.0.1:{port} cannot be served" in done.err
@@ -91,9 +134,9 @@ def test_tokens_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_proxy_without_tokens_is_refused_with_the_option_that_gives_them_and_an_example(place: Place):
-    done = place.swink("proxy", "serve", "--port", "0")
+    done = place.swink("serve", "proxy", "--port", "0")
     assert (done.code, done.out) == (2, "")
-    assert '"SECRET anthropic:* openai:gpt-5" and start it with: swink proxy serve --tokens FILE' in done.err
+    assert '"SECRET anthropic:* openai:gpt-5" and start it with: swink serve proxy --tokens FILE' in done.err
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "short openai:*\n", f"{TOKEN}\n", f"{TOKEN} gpt-5\n"])

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from swink import __version__
@@ -338,20 +338,38 @@ def _add_adopt(commands: Any) -> None:
 
 def _add_servers(commands: Any) -> None:
     protocols = "serve a local model over the OpenAI and Anthropic protocols"
-    model = command(commands, "serve-model", protocols, "serving:serve_model")
+    add = group(commands, "serve", "serve an agent or a model to other programs", "serving:serve")
+    _add_served_agent(add)
+    model = add("model", protocols, "serving:serve_model")
     model.take("name", "a local model (default: %(default)s)", "NAME", nargs="?", default="smollm2-135m")
     any_but_loopback = "address; any but loopback needs SWINK_SERVE_KEY (default: %(default)s)"
     model.take("--host", any_but_loopback, default="127.0.0.1")
     model.take("--port", "0 takes a free one (default: %(default)s)", type=port, default=8080)
     model.take("--context", "context window in tokens", "N", type=count)
     model.take("--threads", "threads that generate", "N", type=count)
-    add = group(commands, "proxy", "share models by token without sharing API keys", "serving:proxy")
-    proxy = add("serve", "answer clients that hold a token", "serving:serve_proxy")
+    proxy = add("proxy", "share models by token without sharing API keys", "serving:serve_proxy")
     proxy.take("--host", "address to listen on (default: %(default)s)", default="127.0.0.1")
     proxy.take("--port", "0 takes a free one (default: %(default)s)", type=port, default=8181)
     tokens = "lines of a token and the models it may use, e.g. SECRET anthropic:* openai:gpt-5"
     proxy.take("--tokens", f"{tokens}; without a file SWINK_PROXY_TOKENS", "FILE")
     proxy.add_argument("--tls", nargs=2, metavar=("CERTIFICATE", "KEY"), help="serve https with these files")
+
+
+def _add_served_agent(add: Callable[..., CommandParser]) -> None:
+    agent = add("agent", "serve an agent of yours over HTTP", "agentserving:serve_agent")
+    factory = "a function that makes an Agent for a request, or an Agent; modules here are found"
+    agent.take("factory", factory, "MODULE:FACTORY")
+    beyond = "address; any but loopback needs --token or --authorize (default: %(default)s)"
+    agent.take("--host", beyond, default="127.0.0.1")
+    agent.take("--port", "0 takes a free one (default: %(default)s)", type=port, default=8090)
+    store = "sqlite:FILE, postgresql://…, jsonl:DIRECTORY or memory: (default: a SQLite file of swink's own)"
+    agent.take("--store", store, "URL")
+    agent.take("--token", "what clients send as bearer token; or set SWINK_SERVE_TOKEN", "TOKEN")
+    agent.take("--authorize", "a function of a request that names its caller, or None", "MODULE:FUNCTION")
+    behind = "a name under which a proxy in front is reached (repeatable)"
+    agent.take("--allow-host", behind, "NAME", action="append", default=[])
+    pages = "web pages of another origin that may ask (repeatable)"
+    agent.take("--allow-origin", pages, "ORIGIN", action="append", default=[])
 
 
 _PARTS = (

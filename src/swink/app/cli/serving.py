@@ -1,4 +1,4 @@
-"""`swink serve-model`: a local model for other programs; `swink proxy serve`: models by token."""
+"""`swink serve model`: a local model for other programs; `swink serve proxy`: models by token."""
 
 import argparse
 import asyncio
@@ -56,11 +56,11 @@ async def _serve_for_ever(arguments: argparse.Namespace, name: str, key: str | N
         await asyncio.Event().wait()
 
 
-def proxy_command(arguments: argparse.Namespace) -> int:
-    """`swink proxy` alone: show how to start the server."""
+def serve_command(arguments: argparse.Namespace) -> int:
+    """`swink serve` alone: show what can be served."""
     say(
-        "proxy serve shares models by token; start it with: swink proxy serve --tokens FILE "
-        "(lines such as: SECRET anthropic:* openai:gpt-5); swink proxy serve --help shows the rest"
+        "serve what? an agent of yours: swink serve agent MODULE:FACTORY; a local model: swink serve model; "
+        "models by token: swink serve proxy --tokens FILE; swink serve --help shows the rest"
     )
     return 2
 
@@ -123,7 +123,7 @@ def load_tokens(file: str | None) -> dict[str, tuple[str, ...]]:
         raise MisuseError(
             f"there are no tokens{f' in {file}' if file else ''}, so nobody could use the proxy; "
             'write lines such as "SECRET anthropic:* openai:gpt-5" and start it with: '
-            f"swink proxy serve --tokens FILE (or set {_TOKENS} to them)"
+            f"swink serve proxy --tokens FILE (or set {_TOKENS} to them)"
         )
     return tokens
 
