@@ -14,9 +14,11 @@ from swink import __version__
 from swink.errors import InvalidInput, MisuseError
 from swink.memory import Store
 from swink.messages.redact import describe_traceback
+from swink.serve.agui.door import AguiDoor
 from swink.serve.asgi import Message, Receive, Send
 from swink.serve.hosting import LOCAL, Caller, Factory, Host, ServeLimits
 from swink.serve.native import NativeDoor
+from swink.serve.vercel.door import VercelDoor
 from swink.serve.web import ClientGone, Door, Exchange, Refused, Route, Router, WebRequest
 from swink.serve.web.openapi import describe
 from swink.serve.web.request import check_origin, read_request
@@ -28,7 +30,11 @@ log = logging.getLogger("swink.serve")
 Authorize = Callable[[WebRequest], str | Caller | Awaitable[str | Caller | None] | None]
 """Says who a request comes from; None: nobody who is let in."""
 
-DOORS: dict[str, Callable[[Host], Door]] = {"native": NativeDoor}
+DOORS: dict[str, Callable[[Host], Door]] = {
+    "native": NativeDoor,
+    "ag-ui": AguiDoor,
+    "vercel": VercelDoor,
+}
 """The protocols by their names."""
 
 

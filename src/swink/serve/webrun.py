@@ -91,7 +91,7 @@ class WebReply(Protocol):
         ...
 
     def end(self, end: RunEnd) -> list[dict[str, Any]]:
-        """The last events."""
+        """The last events, which say how the run ended."""
         ...
 
 

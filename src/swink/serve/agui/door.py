@@ -19,7 +19,7 @@ class AguiDoor:
         self._unknown = UnknownFields("AG-UI")
 
     def routes(self) -> Sequence[Route]:
-        """What it answers."""
+        """The requests that this door answers."""
         return [
             Route(
                 "POST",

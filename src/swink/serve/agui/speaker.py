@@ -97,7 +97,7 @@ class Speaker:
         return closed
 
     def close(self) -> list[Event]:
-        """Close whatever is open."""
+        """The events that close whatever is still open."""
         return [*self._settle(), *self._end_step()]
 
     def _update(self, delta: Any) -> list[Event]:

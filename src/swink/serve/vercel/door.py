@@ -28,7 +28,7 @@ class VercelDoor:
         self._unknown = UnknownFields("Vercel")
 
     def routes(self) -> Sequence[Route]:
-        """What it answers."""
+        """The requests that this door answers."""
         stream = "text/event-stream"
         return [
             Route(
