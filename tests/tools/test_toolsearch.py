@@ -450,6 +450,12 @@ def test_few_tools_are_all_named_where_one_is_unknown():
     assert describe_unknown("x", []) == "error: there is no tool named 'x'; available: none"
 
 
+def test_of_very_many_tools_the_nearest_are_those_that_share_most_words():
+    others = [replace(add, name=f"github_tool{number}") for number in range(1_000)]
+    said = describe_unknown("mcp__github__create_issue", [*others, replace(add, name="github_create_issue")])
+    assert "the nearest are github_create_issue" in said
+
+
 def test_words_of_names_are_apart_and_have_no_endings():
     assert words_of("createPullRequest list_commits running") == [
         "creat",

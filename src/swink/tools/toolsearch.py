@@ -124,11 +124,14 @@ def describe_unknown(name: str, tools: Sequence[Tool]) -> str:
 
 
 def _alike(name: str, names: Sequence[str]) -> Collection[str]:
-    """The names to compare: all, or of very many those that share a word."""
+    """The names to compare: all, or of very many those that share the most words."""
     if len(names) <= _NEAREST:
         return names
     words = {*words_of(name)}
-    return [other for other in names if not words.isdisjoint(words_of(other))][:_NEAREST]
+    shared = {other: len(words.intersection(words_of(other))) for other in names}
+    return sorted((other for other in names if shared[other]), key=shared.__getitem__, reverse=True)[
+        :_NEAREST
+    ]
 
 
 def _settled(tools: Sequence[Tool], window: int) -> list[Tool]:

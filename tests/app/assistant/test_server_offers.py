@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -24,7 +26,7 @@ from swink.app.assistant.servermentions import (
 )
 from swink.app.assistant.servers import Configured, Servers, ServerState
 from swink.app.assistant.toolcalls import SessionTrust
-from swink.app.tui.commands.servercommands import describe_state, how_to_mend, server_words
+from swink.app.tui.commands.servercommands import describe_state, how_to_mend, mcp, server_words
 from swink.app.tui.editor.offers import complete_command, complete_mention
 from swink.errors import MisuseError
 from swink.mcp.serverconfig import StdioServer
@@ -169,6 +171,26 @@ async def test_the_state_of_a_server_names_all_that_it_offers():
     assert lines[1].startswith("    5 tools: rich_do, ")
     assert lines[2] == "    3 resources: @rich: names them in a prompt"
     assert lines[3] == "    2 prompts: /rich:greet, /rich:talk"
+
+
+def test_of_very_many_tools_the_first_are_named():
+    state = ServerState(
+        "many", "config.toml", "ready", tools=tuple(f"many_{number}" for number in range(3_000))
+    )
+    line = describe_state(state, Servers(lambda notice: None))[1]
+    assert line.startswith("    3,000 tools: many_0, many_1, ")
+    assert line.endswith("many_199, and 2800 more")
+
+
+async def test_that_there_are_none_is_said_only_once_that_is_known():
+    servers = Servers(lambda notice: None)
+    said: list[str] = []
+    at: Any = SimpleNamespace(environment=SimpleNamespace(servers=servers), say=said.append)
+    await mcp(at, "")
+    await servers.follow(Configured(()))
+    await mcp(at, "")
+    assert "still being read" in said[0]
+    assert said[1].startswith("no MCP servers; ")
 
 
 async def test_instructions_of_servers_are_in_the_prompt_fenced(tmp_path: Path):

@@ -139,6 +139,8 @@ class Servers:
         """Whether the tools of servers that start from now on are found when they are needed."""
         self.fill_in: FillIn | None = None
         """Puts what a server asks to the person; without it servers are told that nobody answers."""
+        self.is_known = False
+        """Whether it is known which servers there are; before, there seem to be none."""
         self._notify = notify
         self._states: dict[str, ServerState] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -272,6 +274,7 @@ class Servers:
 
     async def follow(self, configured: Configured) -> None:
         """Start what is new, stop what is gone or was changed; it does not wait until servers are ready."""
+        self.is_known = True
         wanted = {server.name: server for server in configured.servers}
         before, self._programs = self._programs, configured.programs
         is_changed = {name: before.get(name) != self._programs.get(name) for name in self._running}

@@ -20,7 +20,10 @@ from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor.offers import CommandWord
 from swink.errors import MisuseError
 from swink.events.transcript.blockkinds import counted
+from swink.system.shorten import clip_list
 
+_MOST_NAMES = 200
+"""Tools and prompts of a server that are listed."""
 _MOST_WORDS = 1_000
 """Resources that completion looks through."""
 _values: WeakKeyDictionary[Servers, dict[tuple[str, str], list[str]]] = WeakKeyDictionary()
@@ -43,7 +46,8 @@ async def mcp(context: CommandContext, rest: str) -> None:
     if rest:
         raise MisuseError("write /mcp, /mcp restart NAME or /mcp login NAME")
     if not servers.states:
-        context.say("no MCP servers; .mcp.json of a trusted project or [mcp.NAME] in config.toml names them")
+        none = "no MCP servers; .mcp.json of a trusted project or [mcp.NAME] in config.toml names them"
+        context.say(none if servers.is_known else "which servers there are is still being read; ask again")
     for state in await servers.check():
         context.say("\n".join(describe_state(state, servers)))
 
@@ -53,13 +57,15 @@ def describe_state(state: ServerState, servers: Servers) -> list[str]:
     failed = f": {state.error}" if state.error else ""
     lines = [f"{state.name} ({state.source}) is {state.state}{failed}"]
     if state.tools:
-        lines.append(f"    {counted(len(state.tools), 'tool')}: {', '.join(state.tools)}")
+        lines.append(
+            f"    {counted(len(state.tools), 'tool')}: {', '.join(clip_list(state.tools, _MOST_NAMES))}"
+        )
     resources = [one for one in servers.resources if one.server == state.name]
     if resources:
         lines.append(f"    {counted(len(resources), 'resource')}: @{state.name}: names them in a prompt")
     found = [prompt for prompt in servers.prompts if prompt.server == state.name]
     if commands := [name for prompt in found if (name := command_of(prompt)) is not None]:
-        lines.append(f"    {counted(len(commands), 'prompt')}: {', '.join(commands)}")
+        lines.append(f"    {counted(len(commands), 'prompt')}: {', '.join(clip_list(commands, _MOST_NAMES))}")
     lines += [f"    {note}" for note in state.notes]
     if mend := how_to_mend(state):
         lines.append(f"    {mend}")
