@@ -15,7 +15,6 @@ from swink.messages import (
     Document,
     Image,
     Text,
-    Thinking,
     ToolCall,
     ToolResultMessage,
     Usage,
@@ -32,7 +31,7 @@ from swink.serve.openai.spoken import (
     Spoken,
     SpokenText,
     SpokenThinking,
-    speech_of,
+    WholeSpeech,
 )
 from swink.serve.wire import Refused
 
@@ -107,12 +106,15 @@ def test_the_tools_of_the_agent_stay_inside():
     assert spoken.take(MessageEnd(ToolResultMessage("call_1", "secret_tool", "the vault is open"))) is None
 
 
-def test_a_message_that_failed_is_not_part_of_what_was_said():
-    messages = (
-        AssistantMessage("half", stop_reason="error"),
-        AssistantMessage([Thinking("hm"), Text("Yes.")]),
-    )
-    assert speech_of(messages) == [SpokenThinking("hm"), SpokenText("Yes."), MessageSpoken()]
+def test_what_was_discarded_is_not_part_of_a_whole_reply():
+    said = WholeSpeech()
+    for delta in (ThinkingDelta(0, "hm"), TextDelta(1, "The sun")):
+        said.take(MessageUpdate(delta))
+    said.take(MessageDiscarded(1, "connection lost"))
+    said.take(MessageUpdate(TextDelta(0, "The moon")))
+    said.take(MessageEnd(AssistantMessage("The moon")))
+    said.take(MessageUpdate(TextDelta(0, "rises.")))
+    assert said.pieces == [SpokenText("The moon"), MessageSpoken(), SpokenText("rises.")]
 
 
 # Chat completions
@@ -224,6 +226,7 @@ ORPHAN = {"role": "tool", "tool_call_id": "call_9", "content": "42"}
         ({"messages": []}, "ends with what the user says"),
         ({"messages": [USER, {"role": "assistant", "content": "Yes"}]}, "ends with what the user says"),
         ({"messages": [USER], "n": 2}, "leave out n"),
+        ({"messages": [USER], "temperature": "hot"}, "temperature is a number"),
         ({"messages": [USER], "tool_choice": "required"}, "the agent decides"),
         ({"messages": [USER], "tools": [{"type": "web_search"}]}, "a function with a name"),
         ({"messages": [ORPHAN]}, "call"),
@@ -320,5 +323,14 @@ def test_the_schema_of_the_answer_is_read_from_both_bodies():
     assert read_responses({"input": "Hi", "text": flat}).output == asked
 
 
+def test_what_the_client_changes_of_the_model_is_read_from_both_bodies():
+    asked = chat(USER, temperature=0.2, top_p=None, max_completion_tokens=9, stop=["END"], seed=4)
+    assert asked.options == {"temperature": 0.2, "max_tokens": 9, "stop": ["END"], "seed": 4}
+    assert read_responses({"input": "Hi", "max_output_tokens": 9, "top_p": 0.5}).options == {
+        "max_tokens": 9,
+        "top_p": 0.5,
+    }
+
+
 def test_fields_that_change_nothing_are_known_by_name():
-    assert chat(USER, temperature=0.2, top_p=None, user="u").ignored == ("temperature",)
+    assert chat(USER, logprobs=True, service_tier=None, user="u").ignored == ("logprobs",)

@@ -125,6 +125,12 @@ def failure(message: str, kind: str | None, type: str = "invalid_request_error")
     return {"error": {"message": message, "type": type, "param": None, "code": code}}
 
 
+def error_type(status: int) -> str:
+    """The type of an error that is sent with this status."""
+    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+    return kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
+
+
 def check_count(request: Mapping[str, Any]) -> None:
     """Refuse a request for several replies."""
     if request.get("n") not in (None, 1):

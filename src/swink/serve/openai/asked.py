@@ -23,9 +23,14 @@ from swink.serve.openaiwire import (
 )
 from swink.serve.wire import Refused, ServedTool, fields, members
 
-_BOTH = frozenset({"model", "tools", "tool_choice", "stream", "stream_options", "user", "store", "metadata"})
-_CHAT = _BOTH | {"messages", "response_format", "n"}
-_RESPONSES = _BOTH | {"input", "instructions", "text", "previous_response_id"}
+_BOTH = frozenset(
+    {"model", "tools", "tool_choice", "stream", "stream_options", "user", "store", "metadata"}
+) | {
+    "temperature",
+    "top_p",
+}
+_CHAT = _BOTH | {"messages", "response_format", "n", "stop", "seed", "max_tokens", "max_completion_tokens"}
+_RESPONSES = _BOTH | {"input", "instructions", "text", "previous_response_id", "max_output_tokens"}
 
 
 class AskedOfAgent(Struct, frozen=True):
@@ -37,6 +42,8 @@ class AskedOfAgent(Struct, frozen=True):
     """The client's system prompt, which goes with the agent's own."""
     tools: tuple[ServedTool, ...] = ()
     output: stream.OutputSchema | None = None
+    options: Mapping[str, Any] = {}
+    """What the client changes of the agent's `StreamOptions`."""
     stream: bool = False
     counts: bool = True
     previous: str | None = None
@@ -78,6 +85,12 @@ def _chat(body: Any) -> AskedOfAgent:
         system,
         _tools(request, tuple(read_tools(members(request.get("tools"))))),
         read_format(request.get("response_format")),
+        _options(
+            request,
+            max_tokens=request.get("max_completion_tokens") or request.get("max_tokens"),
+            seed=request.get("seed"),
+            stop=request.get("stop"),
+        ),
         bool(request.get("stream")),
         wants_counts(request),
         ignored=_ignored(request, _CHAT),
@@ -107,11 +120,19 @@ def _responses(body: Any) -> AskedOfAgent:
         "\n\n".join(system),
         _tools(request, tools),
         _text_format(fields(request.get("text")).get("format")),
+        _options(request, max_tokens=request.get("max_output_tokens")),
         bool(request.get("stream")),
         previous=previous,
         store=request.get("store") is not False,
         ignored=_ignored(request, _RESPONSES),
     )
+
+
+def _options(request: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+    given |= {"temperature": request.get("temperature"), "top_p": request.get("top_p")}
+    found = {name: value for name, value in given.items() if value is not None}
+    wire.options_of(**found)  # refuses what cannot be
+    return found
 
 
 def _ignored(request: Mapping[str, Any], known: frozenset[str]) -> tuple[str, ...]:

@@ -58,10 +58,10 @@ def whole_chat(model: str, speech: Sequence[Speech], outcome: RunOutcome) -> dic
 
 def _joined(speech: Sequence[Speech], kind: type[SpokenText | SpokenThinking]) -> str:
     """What was said of this kind, message by message."""
-    texts = [""]
+    messages: list[list[str]] = [[]]
     for piece in speech:
         if isinstance(piece, MessageSpoken):
-            texts.append("")
+            messages.append([])
         elif isinstance(piece, kind):
-            texts[-1] += piece.text
-    return BREAK.join(filter(None, texts))
+            messages[-1].append(piece.text)
+    return BREAK.join(["".join(message) for message in messages if message])

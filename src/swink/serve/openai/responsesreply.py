@@ -63,7 +63,7 @@ class ResponseReply:
 
     def fail(self, message: str, kind: str | None) -> list[bytes]:
         """What is still open, and why the response failed."""
-        code = "rate_limit_exceeded" if kind == "rate_limit" else "server_error"
+        code = "rate_limit_exceeded" if kind == "throttled" else "server_error"
         error = {"code": code, "message": message}
         return [*self._close("incomplete"), self._whole("failed", "failed", error=error)]
 

@@ -4,8 +4,6 @@ Its own tool calls, their results and its sub-agents stay inside. A client canno
 so the attempt after one that was shown and discarded has to begin with the same words, or the reply fails.
 """
 
-from collections.abc import Iterable
-
 from msgspec import Struct
 
 from swink.events import (
@@ -16,7 +14,7 @@ from swink.events import (
     TextDelta,
     ThinkingDelta,
 )
-from swink.messages import AssistantMessage, Message, StopReason, ToolCall, Usage
+from swink.messages import AssistantMessage, StopReason, ToolCall, Usage
 
 
 class SpokenText(Struct, frozen=True, gc=False):
@@ -100,12 +98,20 @@ class Spoken:
         return SpokenText(text)
 
 
-def speech_of(messages: Iterable[Message]) -> list[Speech]:
-    """What a run that has ended said, message by message."""
-    said: list[Speech] = []
-    for message in messages:
-        if isinstance(message, AssistantMessage) and not message.failed:
-            pieces = (SpokenThinking(message.thinking), SpokenText(message.text))
-            said += [piece for piece in pieces if piece.text]
-            said.append(MessageSpoken())
-    return said
+class WholeSpeech:
+    """All that a run says, for a client that reads it at its end: what was discarded is left out."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Speech] = []
+        self._spoken = Spoken()
+        self._kept = 0
+
+    def take(self, event: AgentEvent) -> None:
+        """The next event of the run."""
+        if isinstance(event, MessageDiscarded):
+            del self.pieces[self._kept :]
+            self._spoken = Spoken()
+        elif (piece := self._spoken.take(event)) is not None:
+            self.pieces.append(piece)
+            if isinstance(piece, MessageSpoken):
+                self._kept = len(self.pieces)
