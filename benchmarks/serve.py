@@ -240,8 +240,7 @@ def agent(folder: Path) -> Any:
     """Agents whose model does what the prompt says."""
     from swink import Agent
     from swink.memory import JsonlStore
-    from swink.serve.agentapp import agent_app
-    from swink.serve.hosting import Limits
+    from swink.serve import ServeLimits, agent_app
     from swink.stream import Done, Start, TextDelta, TextEnd, TextStart
 
     async def model(spec: Any, context: Any, options: Any) -> AsyncIterator[Any]:
@@ -262,7 +261,7 @@ def agent(folder: Path) -> Any:
     def make(request: Any) -> Agent:
         return Agent("bench:model", stream_fn=model)
 
-    limits = Limits(runs=5_000, runs_per_caller=5_000, events=50_000, idle_seconds=1)
+    limits = ServeLimits(runs=5_000, runs_per_caller=5_000, events=50_000, idle_seconds=1)
     return agent_app(make, store=JsonlStore(folder / "sessions"), limits=limits)
 
 

@@ -1,4 +1,4 @@
-"""A chat bot: each chat is a session, chats are answered at once, and the messages of one chat in their order."""
+"""A chat bot: each chat is a session; chats are answered side by side, the messages of one in their order."""
 
 import asyncio
 from collections import defaultdict

@@ -1,10 +1,11 @@
 """A queue worker: jobs are done by agents, several at a time, and a job whose worker died is taken up again.
 
-The session of a job has the job's id, so a job that is delivered twice goes on where it was, and a claim on it
-keeps two workers from doing it at once.
+The session of a job has the job's id, so a job that is delivered twice goes on where it was, and a claim on
+it keeps two workers from doing it at once.
 """
 
 import asyncio
+from contextlib import suppress
 
 from swink import Agent, ToolCall, tool
 from swink.errors import SessionBusy, SessionConflict
@@ -29,10 +30,8 @@ def agent_of(session: Session, customer: str) -> Agent:
 
 
 async def do(job: str, customer: str) -> None:
-    try:
+    with suppress(SessionConflict):  # delivered before
         await store.create(id=job)
-    except SessionConflict:
-        pass  # delivered before
     try:
         async with store.claim(job) as session:
             agent = agent_of(session, customer)

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from swink import Agent
 from swink.memory import SqliteStore
-from swink.serve import AgentRequest, Request, agent_app
+from swink.serve import AgentRequest, WebRequest, agent_app
 from swink.testing import ScriptedModel
 
 
@@ -14,7 +14,7 @@ def make(request: AgentRequest) -> Agent:
     return Agent("test:scripted", stream_fn=ScriptedModel([["Hello ", request.caller.name, "."]]))
 
 
-def authorize(request: Request) -> str | None:
+def authorize(request: WebRequest) -> str | None:
     callers = {"token-of-ada": "ada", "token-of-bob": "bob"}  # yours: a cookie, a JWT, a database
     return callers.get(request.token)
 

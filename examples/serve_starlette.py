@@ -3,7 +3,7 @@
 Another program asks it with nothing but HTTP: begin a conversation, start a run, read its events.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -37,7 +37,7 @@ async def front_page(request: Request) -> PlainTextResponse:
 
 
 @asynccontextmanager
-async def lifespan(app: Starlette) -> AsyncIterator[None]:
+async def lifespan(app: Starlette) -> AsyncGenerator[None]:
     yield
     await agents.aclose()  # runs end their turn and are saved
 

@@ -7,6 +7,7 @@ import pytest
 from tests.pages import ROOT, blocks_of, run_program
 
 SAYS = {
+    "chat_bot.py": "bob: Who am I? -> Hello, Bob.\n2 answers in the chat of ada\n",
     "code_mode.py": '["ordered 10 for Turin","ordered 10 for Porto"]\nTurin and Porto get ten each.\n',
     "compare_runs.py": "FAILED regressions: 10 of 30 cases passed in the baseline and do not now, 2 allowed",
     "deferred_approval.py": "the run ended: approval\nrefund {'order': 7, 'amount': 19.5}: approved\n"
@@ -17,6 +18,7 @@ SAYS = {
     "hello.py": "A light jacket will do",
     "memory_tools.py": '"text":"Deploy with `make ship`, never on Fridays."}\n</memories>\nNot on a Friday.',
     "policy.py": "search was asked for the same thing twice",
+    "queue_worker.py": "job-2: The report of Cyd is on its way.\njob-0: The report of Ada is on its way.\n",
     "resume_after_crash.py": "paying invoice 1\npaying invoice 2\ntaking up a run with 3 messages\n"
     "assistant: calls a tool\ntool_result: outcome unknown",
     "scorer.py": "response  1.00  passed",
@@ -26,11 +28,13 @@ SAYS = {
     # How many growing values come before depends on how fast the reader is.
     "structured.py": "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
 }
+SERVED = {"serve_fastapi.py", "serve_starlette.py"}
+"""Applications, which tests/serve/test_mounted.py asks."""
 README = ["A light jacket: 18 °C and clear.\n", "Sun all week.\nTokyo: 14,000,000\n"]
 
 
 def test_every_example_has_its_expectation():
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(SAYS)
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(SAYS) | SERVED
 
 
 @pytest.mark.parametrize("name", SAYS)

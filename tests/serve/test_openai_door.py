@@ -18,8 +18,8 @@ from swink.memory import MemoryStore
 from swink.messages import Image, Text, Thinking, ToolCall, Usage
 from swink.serve.agentapp import AgentApp, agent_app
 from swink.serve.asgi import serve_app
-from swink.serve.hosting import Caller, Limits
-from swink.serve.web import Request
+from swink.serve.hosting import Caller, ServeLimits
+from swink.serve.web import WebRequest
 from swink.stream import Error, Start, TextDelta, TextStart
 from swink.teams import agent_tool
 from swink.testing import ScriptedModel
@@ -72,7 +72,12 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    replies: Any, *, limits: Limits = Limits(), authorize: Any = None, key: str = "none", **options: Any
+    replies: Any,
+    *,
+    limits: ServeLimits = ServeLimits(),
+    authorize: Any = None,
+    key: str = "none",
+    **options: Any,
 ) -> AsyncGenerator[Served]:
     model = replies if callable(replies) else ScriptedModel(replies, usage=Usage(input=3, output=5))
 
@@ -154,7 +159,7 @@ async def test_a_body_that_is_no_request_gets_an_error_in_the_form_of_openai(pat
 
 
 async def test_a_caller_who_is_not_let_in_is_told_in_the_form_of_openai():
-    def authorize(request: Request) -> str | None:
+    def authorize(request: WebRequest) -> str | None:
         return "ada" if request.token == "right" else None
 
     async with serving(["Hello Ada."], authorize=authorize, key="wrong") as served:
@@ -507,7 +512,7 @@ async def test_a_stream_says_that_it_is_there_while_a_tool_works():
         await go_on.wait()
         return "waited"
 
-    limits = Limits(silence_seconds=0.05)
+    limits = ServeLimits(silence_seconds=0.05)
     async with serving([ToolCall("call_1", "wait", {}), "Done."], tools=[wait], limits=limits) as served:
         body = {"model": "agent", "messages": HELLO, "stream": True}
         async with (

@@ -18,6 +18,7 @@ from swink.serve.agui.door import AguiDoor
 from swink.serve.asgi import Message, Receive, Send
 from swink.serve.hosting import LOCAL, Caller, Factory, Host, ServeLimits
 from swink.serve.native import NativeDoor
+from swink.serve.openai import OpenAIDoor
 from swink.serve.vercel.door import VercelDoor
 from swink.serve.web import ClientGone, Door, Exchange, Refused, Route, Router, WebRequest
 from swink.serve.web.openapi import describe
@@ -32,6 +33,7 @@ Authorize = Callable[[WebRequest], str | Caller | Awaitable[str | Caller | None]
 
 DOORS: dict[str, Callable[[Host], Door]] = {
     "native": NativeDoor,
+    "openai": OpenAIDoor,
     "ag-ui": AguiDoor,
     "vercel": VercelDoor,
 }

@@ -14,12 +14,18 @@ class Approvals:
     """What a run asks, and what it is answered. An agent with an approve function of its own asks that."""
 
     def __init__(
-        self, own: Approve | None, mode: ApprovalMode, client_tools: Collection[str], seconds: float
+        self,
+        own: Approve | None,
+        mode: ApprovalMode,
+        client_tools: Collection[str],
+        seconds: float,
+        unanswered: Answer | None = None,
     ) -> None:
         self._own = own
         self._mode: ApprovalMode = mode
         self._client_tools = frozenset(client_tools)
         self._seconds = seconds
+        self._unanswered = unanswered
         self._asked: dict[str, asyncio.Future[Answer]] = {}
 
     @property
@@ -35,10 +41,12 @@ class Approvals:
             return Deferred()
         if self._mode == "off":
             return True
+        if self._own is not None and self._own is not defer:
+            return await call_off_loop(self._own, request, name="approve")
+        if self._unanswered is not None:
+            return self._unanswered
         if self._own is defer:
             return Deferred()
-        if self._own is not None:
-            return await call_off_loop(self._own, request, name="approve")
         return await self._wait(request.call_id)
 
     def answer(self, call_id: str, answer: Answer) -> None:

@@ -40,6 +40,8 @@ class RunStart(Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any] = {}
     """Changes of the agent's `StreamOptions`, such as `temperature`."""
     policies: Sequence[Policy] = ()
+    unanswered: Answer | None = None
+    """The answer to calls that a client would have to approve, where it cannot be asked."""
 
     def run_options(self) -> tuple[Input | None, dict[str, Any]]:
         """The input and the options of `agent.stream`; a prompt beside answers follows what they let run."""
@@ -99,7 +101,7 @@ def bind(
         text = f"the agent has a tool {min(clash)!r} of its own; give the client's tool another name"
         raise Refused(400, text)
     config = made._config  # pyright: ignore[reportPrivateUsage]
-    approvals = Approvals(config.approve, config.approval_mode, names, approval_seconds)
+    approvals = Approvals(config.approve, config.approval_mode, names, approval_seconds, start.unanswered)
     changes: dict[str, Any] = {
         "messages": messages,
         "approve": approvals.ask,

@@ -28,7 +28,7 @@ from swink.serve.openai.spoken import (
     WholeSpeech,
 )
 from swink.serve.openaiwire import failure
-from swink.serve.web import Exchange, Writer
+from swink.serve.web import Exchange, StreamWriter
 from swink.serve.web.eventsource import SILENT
 
 _STATUS = {"context_window_exceeded": 400, "content_filtered": 400, "misuse": 400, "throttled": 429}
@@ -81,7 +81,7 @@ async def send_stream(
 ) -> None:
     """Send the reply while the run goes on. What fails before there is anything to show gets a status."""
     spoken, lines = Spoken(), reply.start()
-    writer: Writer | None = None
+    writer: StreamWriter | None = None
     last: AgentEvent | None = None
     try:
         exchange.watch()

@@ -120,10 +120,15 @@ class Exchange:
         head = {"content-type": kind, "cache-control": "no-store", "x-accel-buffering": "no"}
         await self._begin(status, {**head, **{name.lower(): value for name, value in headers.items()}})
         self._is_streaming = True
-        current = asyncio.current_task()
-        assert current is not None
-        self._watching = asyncio.create_task(self._watch(current), name="swink-watch-client")
+        self.watch()
         return StreamWriter(self._write)
+
+    def watch(self) -> None:
+        """Cancel the route where it waits if the client leaves; the body has been read."""
+        if self._watching is None:
+            current = asyncio.current_task()
+            assert current is not None
+            self._watching = asyncio.create_task(self._watch(current), name="swink-watch-client")
 
     async def end(self) -> None:
         """End a stream in good order."""
