@@ -225,6 +225,16 @@ async def test_a_hook_keeps_the_agent_from_stopping_and_is_told_so(tmp_path: Pat
     assert active == [(False, "done"), (True, "really done")]
 
 
+async def test_a_hook_that_always_blocks_lets_the_agent_stop_after_eight_times(tmp_path: Path):
+    told: list[str] = []
+    hooks = [Hook("Stop", "echo more >&2; exit 2"), Hook("UserPromptSubmit", "exit 0")]
+    for some in (hooks, hooks[:1]):
+        scene = Scene(ShellHook(HookGroup(some, tmp_path, tell=told.append)), ["done"] * 20)
+        await scene.run()
+        assert len(scene.model.calls) == 1 + 8
+    assert told == ["hooks for Stop kept the agent from stopping 8 times; now it stops"] * 2
+
+
 async def test_continue_false_stops_the_agent(tmp_path: Path):
     hook = pre("""echo '{"continue": false, "stopReason": "enough for today"}'""")
     scene = Scene(hooked(tmp_path, hook), [call(), "unsaid"])

@@ -38,6 +38,8 @@ from swink.policies.hooks.hookanswers import Decision, HookAnswer, join_answers
 from swink.policies.hooks.hookgroup import HookedCall, HookGroup
 
 NOBODY = "a hook wants a person to be asked about it, and nobody can be"
+MOST_KEPT = 8
+"""How often in a row hooks may keep an agent from stopping, as in the other program."""
 AskPerson = Callable[[PolicyContext, ToolCall, str], Awaitable[str | None]]
 """Puts a call to a person, with the hook's reason: None for yes, else why not."""
 
@@ -56,8 +58,8 @@ class _RunNotes(Struct):
     """What was decided of an input together with its change."""
     allowed: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     contexts: list[str] = field(default_factory=list[str])
-    goes_on: bool = False
-    """Whether a hook has kept the agent from stopping."""
+    kept: int = 0
+    """How often hooks have kept the agent from stopping since the last prompt."""
 
 
 class ShellHook(Policy):
@@ -90,13 +92,15 @@ class ShellHook(Policy):
 
     async def pre_turn(self, ctx: PolicyContext) -> TurnVerdict:
         """UserPromptSubmit: tell the hooks what the user has sent since the last turn."""
-        if self._stop_event != "Stop" or not self.group.has("UserPromptSubmit"):
+        if self._stop_event != "Stop":
             return None
         contexts: list[str] = []
         for message in ctx.fresh:
             if not isinstance(message, UserMessage) or any(message is other for other in ctx.injected):
                 continue
-            self._notes_of(ctx.run).goes_on = False
+            self._notes_of(ctx.run).kept = 0
+            if not self.group.has("UserPromptSubmit"):
+                break
             answer = await self.group.run("UserPromptSubmit", {"prompt": message.text})
             if answer.stop is not None or answer.decision == "deny":
                 self.take_back(ctx, message)
@@ -158,11 +162,16 @@ class ShellHook(Policy):
             return None
         notes = self._notes_of(ctx.run)
         replies = [message.text for message in ctx.messages if isinstance(message, AssistantMessage)]
-        fields = {"stop_hook_active": notes.goes_on, "last_assistant_message": "".join(replies[-1:])}
+        fields = {"stop_hook_active": notes.kept > 0, "last_assistant_message": "".join(replies[-1:])}
         answer = await self.group.run(self._stop_event, fields)
         if answer.stop is not None or answer.decision != "deny":
             return None
-        notes.goes_on = True
+        if notes.kept >= MOST_KEPT:
+            self.group.tell(
+                f"hooks for {self._stop_event} kept the agent from stopping {MOST_KEPT} times; now it stops"
+            )
+            return None
+        notes.kept += 1
         return _inject(self._stop_event, [answer.reason])
 
     def allows(self, request: ApprovalRequest) -> bool:

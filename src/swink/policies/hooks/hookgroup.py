@@ -77,7 +77,7 @@ class HookGroup:
         self.directory = os.path.realpath(directory)
         self.project = self.directory if project is None else str(project)
         self.facts = facts
-        self._tell = tell
+        self.tell = tell
         self._told: set[str] = set()
 
     def has(self, event: Event) -> bool:
@@ -145,7 +145,7 @@ class HookGroup:
         if answer.problem:
             self._tell_once(hook, answer.problem)
         if answer.message:
-            self._tell(answer.message)
+            self.tell(answer.message)
 
     def _tell_once(self, hook: Hook, problem: str) -> None:
         told = f"the hook {hook.command!r} for {hook.event} failed and blocked nothing: {problem}"
@@ -153,4 +153,4 @@ class HookGroup:
             told = f"the hook {hook.command!r} for {hook.event}: {problem}"
         if told not in self._told:
             self._told.add(told)
-            self._tell(told)
+            self.tell(told)
