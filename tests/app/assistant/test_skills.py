@@ -10,7 +10,7 @@ import pytest
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.luggage import describe_luggage
-from swink.app.assistant.skillplaces import FoundSkills, find_skills
+from swink.app.assistant.skillplaces import FoundSkills, find_skills, make_skill_prompt
 from swink.app.assistant.trust import answer, look_up
 from swink.messages import Message, ModelSpec, ToolCall, ToolResultMessage, UserMessage
 from swink.stream import LlmContext, StreamOptions
@@ -68,6 +68,12 @@ def test_those_of_a_project_are_used_only_with_trust_and_as_they_were_trusted(pr
     (folder / "scripts/fill.py").write_text("print(2)")
     assert look_up(project).changes == ("changed: .claude/skills/forms/scripts/fill.py",)
     assert not found(project).skills
+
+
+async def test_one_that_is_asked_for_before_the_directory_was_read_is_found(home: Path, project: Path):
+    made(home / ".claude/skills", "forms", "THE BODY")
+    environment = AgentEnvironment(project, look_up(project))
+    assert "THE BODY" in await make_skill_prompt(environment, [], "forms", "page 2")
 
 
 def test_the_nearest_wins_and_others_are_listed_with_their_reason(home: Path, project: Path):

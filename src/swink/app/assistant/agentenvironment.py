@@ -262,7 +262,7 @@ class AgentEnvironment:
             self._trouble = await find_machine_trouble(USUAL, network=False)
         if self._trouble:
             self._tell_once(describe_machine(self._trouble, is_trusted=self.is_own))
-        await self._read_skills()
+        await self.read_skills()
         self._around = None
         self._edition += 1
         await self._read_instructions()
@@ -376,7 +376,8 @@ class AgentEnvironment:
             self._tell_once(notice)
         return found
 
-    async def _read_skills(self) -> None:
+    async def read_skills(self) -> None:
+        """Find the skills of the user and of the directory; a prompt may name one before `open` is there."""
         from swink.app.assistant.skillplaces import find_skills
 
         self.skills = await in_thread(find_skills, self._brought)

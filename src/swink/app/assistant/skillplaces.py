@@ -135,6 +135,8 @@ async def make_skill_prompt(
 
     Raises `MisuseError` if there is no such skill.
     """
+    if environment is not None and environment.skills is None:
+        await environment.read_skills()  # typed before the directory was read
     found = None if environment is None else environment.skills
     skill = None if found is None else found.skills.get(name)
     if environment is None or skill is None:
