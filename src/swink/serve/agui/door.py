@@ -8,7 +8,7 @@ from swink.serve.agui.reply import AguiReply
 from swink.serve.hosting import Host
 from swink.serve.toldhistory import UnknownFields
 from swink.serve.web import Exchange, Route
-from swink.serve.webrun import FORK, LEAVE, WebRuns, may_fork, send_run
+from swink.serve.webrun import FORK, LEAVE, WebRuns, may_fork, read_asked, send_run
 
 
 class AguiDoor:
@@ -38,7 +38,7 @@ class AguiDoor:
         return {"error": {"message": message}, "type": "RUN_ERROR", "message": message, "code": str(status)}
 
     async def _run(self, exchange: Exchange) -> None:
-        run_id, asked = read_input(await exchange.json(), self._unknown)
+        run_id, asked = await read_asked(exchange, read_input, self._unknown)
         begun = await self._runs.begin(exchange.caller, asked, may_fork=may_fork(exchange))
         reply = AguiReply(begun.conversation.id, run_id, begun.before)
         await send_run(exchange, begun, reply)

@@ -1,6 +1,7 @@
 """What `useChat` asks for: the body of its requests, read for what is taken of it."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -56,9 +57,14 @@ def read_chat(body: Any, unknown: UnknownFields) -> AskedChat:
         told=told,
         answers=answers,
         client_tools=[client_tool(tool) for tool in members(request.get("tools"))],
-        key=f"vercel:{last_id}" if is_new else None,
+        key=_key(str(last_id), last.get("parts")) if is_new else None,
     )
     return AskedChat(run, going_on, request.get("trigger") == "regenerate-message")
+
+
+def _key(id: str, parts: Any) -> str:
+    """What tells a message that is sent again from one that was edited, which keeps its id."""
+    return f"vercel:{id}:{sha256(encode(parts)).hexdigest()[:32]}"
 
 
 def _read_message(

@@ -9,7 +9,7 @@ from swink.serve.toldhistory import UnknownFields
 from swink.serve.vercel.asked import ChatInput, read_chat
 from swink.serve.vercel.reply import VercelReply
 from swink.serve.web import Exchange, Route
-from swink.serve.webrun import FORK, LEAVE, BegunRun, WebRuns, may_fork, send_run
+from swink.serve.webrun import FORK, LEAVE, BegunRun, WebRuns, may_fork, read_asked, send_run
 from swink.serve.wire import Refused
 
 HEADERS = {"x-vercel-ai-ui-message-stream": "v1", "cache-control": "no-cache"}
@@ -57,7 +57,7 @@ class VercelDoor:
         return {"error": {"message": message}}
 
     async def _run(self, exchange: Exchange) -> None:
-        asked = read_chat(await exchange.json(), self._unknown)
+        asked = await read_asked(exchange, read_chat, self._unknown)
         if asked.is_again and not may_fork(exchange):
             raise Refused(409, _AGAIN)
         begun = await self._runs.begin(exchange.caller, asked.run, may_fork=may_fork(exchange))
