@@ -45,6 +45,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/unused.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/telemetry.py
+	$(BIN)/python benchmarks/serve.py
 	$(BIN)/python benchmarks/codemode.py
 	$(BIN)/python benchmarks/localtasks.py $(LOCALTASKS)
 

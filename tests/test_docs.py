@@ -26,6 +26,7 @@ RUN_BY = {
     "docs/notes.md": "tests/memory/test_memory_tools.py",
     "docs/policies.md": "tests/policies/test_policy_pages.py",
     "docs/providers.md": "tests/providers/test_provider_docs.py",
+    "docs/serving.md": "tests/serve/test_serving_page.py",
     "docs/skills.md": "tests/tools/skills/test_skills_page.py",
     "docs/stores.md": "tests/memory/test_stores_page.py",
     "docs/teams.md": "tests/policies/test_policy_pages.py",

@@ -55,7 +55,6 @@ class OpenAIDoor:
                 request=dict[str, Any],
                 response=dict[str, Any],
                 statuses=(409,),
-                headers=("Idempotency-Key",),
             ),
         )
 
@@ -117,7 +116,6 @@ class OpenAIDoor:
             said or None,
             client_tools=tools,
             tool_results=results,
-            key=exchange.headers.get("idempotency-key"),
             **further,
         )
         return stored_id(conversation.id, max(at, 0)), run

@@ -18,6 +18,7 @@ from swink.events import (
 )
 from swink.messages import AssistantMessage
 from swink.messages.jsondata import encode
+from swink.messages.redact import redact_text
 from swink.serve.hosting import HostedRun
 from swink.serve.openai.asked import AskedOfAgent
 from swink.serve.openai.spoken import (
@@ -31,7 +32,13 @@ from swink.serve.openaiwire import failure
 from swink.serve.web import Exchange, StreamWriter
 from swink.serve.web.eventsource import SILENT
 
-_STATUS = {"context_window_exceeded": 400, "content_filtered": 400, "misuse": 400, "throttled": 429}
+_STATUS = {
+    "context_window_exceeded": 400,
+    "content_filtered": 400,
+    "misuse": 400,
+    "throttled": 429,
+    "shutdown": 503,
+}
 ONCE = {"x-should-retry": "false"}
 """Tells OpenAI's clients not to ask again by themselves: the tools of the agent may have run."""
 
@@ -130,9 +137,10 @@ def _abandon(run: HostedRun) -> None:
 
 def _outcome(run: HostedRun, last: AgentEvent | None, asked: AskedOfAgent) -> RunOutcome | RunFailure:
     """How a run has ended."""
+    if not isinstance(last, AgentEnd):
+        return RunFailure("the server is shutting down; ask again soon", "shutdown")
     if (result := run.result) is None:
-        reason = last.reason if isinstance(last, AgentEnd) else None
-        return RunFailure(reason or "the run ended before its answer")
+        return RunFailure(redact_text(last.reason or "the run ended before its answer"))
     if run.client_calls:
         return RunOutcome(run.client_calls, usage=result.usage)
     if result.pending:
@@ -144,7 +152,7 @@ def _outcome(run: HostedRun, last: AgentEvent | None, asked: AskedOfAgent) -> Ru
         result.raise_for_error()
         json = None if asked.output is None else encode(result.output).decode()
     except AgentError as error:
-        return RunFailure(str(error), error.kind)
+        return RunFailure(redact_text(str(error)), error.kind)
     replies = [message for message in result.messages if isinstance(message, AssistantMessage)]
     is_cut = bool(replies) and replies[-1].stop_reason == "length"
     return RunOutcome((), is_cut, result.usage, json)
