@@ -10,6 +10,7 @@ from swink.agent.agentoptions import DepsT, OutputT, RunOptions
 from swink.agent.agentresult import AgentResult
 from swink.agent.config import AgentLoopConfig
 from swink.agent.eventstream import Buffer, EventStream, Subscribers
+from swink.agent.policy import Approve
 from swink.agent.running import Running, result_of
 from swink.errors import AgentError, SyncInAsyncContext, forget_frames, plainly
 from swink.messages import Input
@@ -40,6 +41,20 @@ class TypedAgent(Generic[DepsT, OutputT]):
     def deps(self) -> Any:
         """What tools, prompt and policies are given, unless a run has its own."""
         return self._config.deps
+
+    @property
+    def output_type(self) -> Any:
+        """The type of every run's output, or its JSON Schema; None if the agent answers in text."""
+        return self._config.output
+
+    @property
+    def approve(self) -> Approve | None:
+        """What is asked about calls that need approval; assign to change it."""
+        return self._config.approve
+
+    @approve.setter
+    def approve(self, approve: Approve | None) -> None:
+        self._config.approve = approve
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f", name={clip(repr(self.name), 30)}"

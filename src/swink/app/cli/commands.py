@@ -266,12 +266,22 @@ def _add_keys(commands: Any) -> None:
 
 
 def _add_mcp(commands: Any) -> None:
-    add = group(commands, "mcp", "MCP servers: list them, log in to them, log out", "mcp_commands:list")
+    about = "MCP servers: list them, log in to them, log out; serve an agent as one"
+    add = group(commands, "mcp", about, "mcp_commands:list")
     add("list", "which servers there are here, and where you are logged in")
     login = add("login", "log in to a server in the browser; its tokens are kept")
     login.take("name", "as swink mcp list shows it", "NAME")
     login.flag("--no-browser", "only print the address to open, and wait for it")
     add("logout", "forget the login at a server").take("name", "as swink mcp list shows it", "NAME")
+    serve = add(
+        "serve", "an agent as a tool of an MCP server, on stdin and stdout", "mcp_serve_command:serve"
+    )
+    serve.take("factory", "a function without arguments that makes the agent", "MODULE:FACTORY")
+    serve.flag("--http", "serve over streamable HTTP instead; SWINK_SERVE_KEY is the token of clients")
+    serve.take("--host", "(default: 127.0.0.1; others need the token)", "HOST")
+    serve.take("--port", "(default: a free one, which is printed)", "PORT", type=port)
+    serve.take("--name", "of the tool (default: the agent's, or FACTORY)", "NAME")
+    serve.take("--description", "of the tool (default: the docstring of FACTORY)", "TEXT")
 
 
 def _add_skills(commands: Any) -> None:
