@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from typing import Any
 
 from swink.system.threads import Serial, begin, outcome_of, start_thread
 
@@ -73,8 +73,9 @@ def claim_lines(longest: int = LONGEST) -> Generator[StandardLines, None, None]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # what is printed is seen when it is printed
+    reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)  # what is printed is seen when it is printed
     try:
         yield StandardLines(source, sink, longest)
     finally:
