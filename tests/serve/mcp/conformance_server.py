@@ -11,7 +11,7 @@ import inspect
 import warnings
 from typing import Any
 
-from swink.serve.mcp import Question, ServedTool, ServerCall, ToolServer, serve_http
+from swink.serve.mcp import ElicitQuestion, McpTool, ServerCall, ToolServer, serve_http
 
 warnings.simplefilter(
     "ignore"
@@ -24,18 +24,18 @@ PIXEL = base64.b64encode(
 ).decode()
 SOUND = base64.b64encode(b"RIFF\x24\x00\x00\x00WAVEfmt ").decode()
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
-TOOLS: list[ServedTool] = []
+TOOLS: list[McpTool] = []
 
 
-def form(message: str, required: list[str] | None = None, /, **fields: Any) -> Question:
+def form(message: str, required: list[str] | None = None, /, **fields: Any) -> ElicitQuestion:
     names = list(fields) if required is None else required
-    return Question(message, {"type": "object", "properties": fields, "required": names})
+    return ElicitQuestion(message, {"type": "object", "properties": fields, "required": names})
 
 
 def served(schema: dict[str, Any] = NOTHING, name: str | None = None) -> Any:
     def take(function: Any) -> Any:
         about = inspect.getdoc(function) or function.__name__
-        TOOLS.append(ServedTool(name or function.__name__, about, schema, function))
+        TOOLS.append(McpTool(name or function.__name__, about, schema, function))
         return function
 
     return take

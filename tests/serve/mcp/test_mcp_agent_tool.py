@@ -12,7 +12,7 @@ from tests.later import Later
 
 from swink import Agent, ToolCall
 from swink.serve.mcp import AgentTool, ToolServer, serve_http
-from swink.serve.mcp.toolcall import MOST_WAITING, WaitingCall, WaitingCalls
+from swink.serve.mcp.toolcall import MOST_WAITING, OpenCall, OpenCalls
 from swink.testing import ScriptedModel
 
 mcp, mcp_types = Later("mcp"), Later("mcp_types")
@@ -205,16 +205,16 @@ async def test_a_state_works_once_and_for_its_own_tool():
 
 
 async def test_calls_that_nobody_goes_on_with_are_given_up_the_oldest_first():
-    waiting, given_up = WaitingCalls(), list[int]()
+    waiting, given_up = OpenCalls(), list[int]()
 
-    def call(number: int) -> WaitingCall:
+    def call(number: int) -> OpenCall:
         async def give_up() -> None:
             given_up.append(number)
 
         async def go_on(call: Any, answers: Any) -> None:
             raise AssertionError
 
-        return WaitingCall("tool", {}, go_on, give_up)
+        return OpenCall("tool", {}, go_on, give_up)
 
     tokens = [await waiting.keep(call(number)) for number in range(MOST_WAITING + 2)]
     assert given_up == [0, 1]

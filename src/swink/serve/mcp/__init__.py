@@ -3,13 +3,13 @@
 from swink.serve.mcp.agenttool import AgentTool
 from swink.serve.mcp.httpserver import serve_http
 from swink.serve.mcp.stdioserver import serve_stdio
-from swink.serve.mcp.toolcall import Question, ServerCall
-from swink.serve.mcp.toolserver import ServedTool, ToolServer
+from swink.serve.mcp.toolcall import ElicitQuestion, ServerCall
+from swink.serve.mcp.toolserver import McpTool, ToolServer
 
 __all__ = [
     "AgentTool",
-    "Question",
-    "ServedTool",
+    "ElicitQuestion",
+    "McpTool",
     "ServerCall",
     "ToolServer",
     "serve_http",

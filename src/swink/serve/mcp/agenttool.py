@@ -20,8 +20,8 @@ from swink.events import AgentEvent, NestedEvent, ToolExecutionStart, ToolExecut
 from swink.messages.jsondata import encode
 from swink.messages.records import PendingApproval
 from swink.messages.redact import redact_text
-from swink.serve.mcp.toolcall import Answers, Question, ServerCall
-from swink.serve.mcp.toolserver import ServedTool
+from swink.serve.mcp.toolcall import Answers, ElicitQuestion, ServerCall
+from swink.serve.mcp.toolserver import McpTool
 from swink.system.aio import resolve
 from swink.system.shorten import clip
 from swink.tools.schema import Shape
@@ -50,7 +50,7 @@ class AgentTool:
 
     def __init__(self, factory: Factory, output_type: Any, name: str, description: str) -> None:
         self._factory, self._output = factory, OutputShape(output_type)
-        self.served = ServedTool(name, description, _INPUT, self._start, self._output.schema)
+        self.served = McpTool(name, description, _INPUT, self._start, self._output.schema)
 
     @classmethod
     async def open(
@@ -164,9 +164,9 @@ def _progress(event: AgentEvent, path: tuple[str, ...] = ()) -> str | None:
             return None
 
 
-def _question(pending: PendingApproval) -> Question:
+def _question(pending: PendingApproval) -> ElicitQuestion:
     shown = clip(encode(pending.shown).decode(), _MOST_SHOWN)
-    return Question(f"The agent wants to run {pending.name} with {shown}", _ANSWER)
+    return ElicitQuestion(f"The agent wants to run {pending.name} with {shown}", _ANSWER)
 
 
 def _answer_of(pending: PendingApproval, answers: Answers) -> Answer:

@@ -25,49 +25,49 @@ PATIENCE = 3_600.0
 _ANSWERS = ("accept", "decline", "cancel")
 
 
-class Question(Struct, frozen=True):
+class ElicitQuestion(Struct, frozen=True):
     """Something to ask the person: a message, and the fields of a form as a flat JSON Schema."""
 
     message: str
     schema: dict[str, Any]
 
 
-class FormAnswer(Struct, frozen=True):
+class ElicitAnswer(Struct, frozen=True):
     """What the person did with a question: "accept" with the values, "decline" or "cancel"."""
 
     action: str
     values: Mapping[str, Any]
 
 
-Answers = Mapping[str, FormAnswer]
+Answers = Mapping[str, ElicitAnswer]
 GoOn = Callable[["ServerCall", Answers], Awaitable[Any]]
 
 
-class WaitingCall(Struct, frozen=True):
+class OpenCall(Struct, frozen=True):
     """A call that ended with questions: how it goes on, and what to do if it never does."""
 
     name: str
-    questions: Mapping[str, Question]
+    questions: Mapping[str, ElicitQuestion]
     go_on: GoOn
     give_up: Callable[[], Awaitable[None]]
 
 
-class WaitingCalls:
+class OpenCalls:
     """The calls that wait for answers, by tokens that nobody can guess; kept in memory."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, WaitingCall] = {}
+        self._calls: dict[str, OpenCall] = {}
         self._since: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
 
-    def take(self, token: str, name: str) -> WaitingCall | None:
+    def take(self, token: str, name: str) -> OpenCall | None:
         """The call of this tool that waits under the token, which is its no more."""
         found = self._calls.get(token)
         return None if found is None or found.name != name else self._pop(token)
 
-    async def keep(self, call: WaitingCall) -> str:
+    async def keep(self, call: OpenCall) -> str:
         """A token for the call."""
         token, now = secrets.token_urlsafe(32), time.monotonic()
         self._calls[token], self._since[token] = call, now
@@ -81,7 +81,7 @@ class WaitingCalls:
         while self._calls:
             await self._pop(next(iter(self._calls))).give_up()
 
-    def _pop(self, token: str) -> WaitingCall:
+    def _pop(self, token: str) -> OpenCall:
         del self._since[token]
         return self._calls.pop(token)
 
@@ -89,7 +89,7 @@ class WaitingCalls:
 class ServerCall:
     """A call as a tool sees it; `context` and `params` are the SDK's, for what is not here."""
 
-    def __init__(self, sdk: ServerSdk, context: Any, params: Any, waiting: WaitingCalls) -> None:
+    def __init__(self, sdk: ServerSdk, context: Any, params: Any, waiting: OpenCalls) -> None:
         self.sdk, self.context, self.params = sdk, context, params
         self.name: str = params.name
         self.arguments: dict[str, Any] = dict(params.arguments or {})
@@ -117,15 +117,15 @@ class ServerCall:
 
     async def ask(
         self,
-        questions: Mapping[str, Question],
+        questions: Mapping[str, ElicitQuestion],
         go_on: GoOn,
         give_up: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """What `go_on` gives with the answers; `give_up` is called instead if nobody ever answers."""
-        call = WaitingCall(self.name, questions, go_on, give_up or _nothing)
+        call = OpenCall(self.name, questions, go_on, give_up or _nothing)
         if not self.context.session.can_send_request:
             return await self._leave_open(call)
-        answers: dict[str, FormAnswer] = {}
+        answers: dict[str, ElicitAnswer] = {}
         for key, question in questions.items():
             session, id = self.context.session, self.context.request_id
             given = await session.elicit_form(question.message, question.schema, related_request_id=id)
@@ -141,7 +141,7 @@ class ServerCall:
             raise self.sdk.invalid(
                 "this requestState is unknown, was used or has expired: call the tool anew"
             )
-        answers: dict[str, FormAnswer] = {}
+        answers: dict[str, ElicitAnswer] = {}
         responses: dict[str, Any] = self.params.input_responses or {}
         for key, question in call.questions.items():
             given: Any = responses.get(key)
@@ -150,7 +150,7 @@ class ServerCall:
             answers[key] = _checked(question, given.action, given.content)
         return await call.go_on(self, answers)
 
-    async def _leave_open(self, call: WaitingCall) -> Any:
+    async def _leave_open(self, call: OpenCall) -> Any:
         types = self.sdk.types
         asked = {
             key: types.ElicitRequest(
@@ -162,14 +162,14 @@ class ServerCall:
         return types.InputRequiredResult(input_requests=asked, request_state=token)
 
 
-def _checked(question: Question, action: str, content: Any) -> FormAnswer:
+def _checked(question: ElicitQuestion, action: str, content: Any) -> ElicitAnswer:
     """The answer; one whose values do not fit the form counts as dismissed."""
     if action != "accept":
-        return FormAnswer(action, {})
+        return ElicitAnswer(action, {})
     try:
-        return FormAnswer(action, read_form("", question.message, question.schema).fill(content or {}))
+        return ElicitAnswer(action, read_form("", question.message, question.schema).fill(content or {}))
     except InvalidInput:
-        return FormAnswer("cancel", {})
+        return ElicitAnswer("cancel", {})
 
 
 async def _nothing() -> None:

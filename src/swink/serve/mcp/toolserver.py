@@ -10,7 +10,7 @@ from msgspec import Struct
 from swink.errors import AgentError
 from swink.messages.redact import describe_traceback, redact_text
 from swink.serve.mcp.serversdk import ServerSdk, load_server_sdk
-from swink.serve.mcp.toolcall import ServerCall, WaitingCalls
+from swink.serve.mcp.toolcall import OpenCalls, ServerCall
 
 log = logging.getLogger("swink.serve.mcp")
 
@@ -18,7 +18,7 @@ MOST_AT_ONCE = 32
 """Calls that run at the same time; a further one is refused."""
 
 
-class ServedTool(Struct, frozen=True):
+class McpTool(Struct, frozen=True):
     """A tool for clients; `run` gives a result of the SDK's, such as `call.sdk.text_result("done")`."""
 
     name: str
@@ -35,11 +35,9 @@ class ToolServer:
     and the traceback goes to the log.
     """
 
-    def __init__(
-        self, sdk: ServerSdk, name: str, tools: Sequence[ServedTool], instructions: str | None
-    ) -> None:
+    def __init__(self, sdk: ServerSdk, name: str, tools: Sequence[McpTool], instructions: str | None) -> None:
         self.sdk = sdk
-        self.waiting = WaitingCalls()
+        self.waiting = OpenCalls()
         self._tools = {tool.name: tool for tool in tools}
         self._running = 0
         self.server: Any = sdk.Server(
@@ -51,9 +49,7 @@ class ToolServer:
         )
 
     @classmethod
-    async def open(
-        cls, name: str, tools: Sequence[ServedTool], instructions: str | None = None
-    ) -> "ToolServer":
+    async def open(cls, name: str, tools: Sequence[McpTool], instructions: str | None = None) -> "ToolServer":
         """A server, once the SDK has been imported."""
         return cls(await load_server_sdk(), name, tools, instructions)
 
