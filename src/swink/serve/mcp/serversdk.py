@@ -1,5 +1,6 @@
 """The server's part of the official SDK, imported when a server is made: that takes about a second."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -30,6 +31,17 @@ class ServerSdk:
         """The result of a call that is a text, with structured content if there is any."""
         content = [self.types.TextContent(type="text", text=text)]
         return self.types.CallToolResult(content=content, structured_content=structured, is_error=is_error)
+
+    def input_required(self, asked: Mapping[str, tuple[str, dict[str, Any]]], token: str) -> Any:
+        """The end of a call that has questions: messages and schemas of forms, and how to go on with it."""
+        types = self.types
+        requests = {
+            key: types.ElicitRequest(
+                params=types.ElicitRequestFormParams(message=message, requested_schema=schema)
+            )
+            for key, (message, schema) in asked.items()
+        }
+        return types.InputRequiredResult(input_requests=requests, request_state=token)
 
 
 _sdk = cache(ServerSdk)

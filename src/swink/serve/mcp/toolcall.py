@@ -151,15 +151,8 @@ class ServerCall:
         return await call.go_on(self, answers)
 
     async def _leave_open(self, call: OpenCall) -> Any:
-        types = self.sdk.types
-        asked = {
-            key: types.ElicitRequest(
-                params=types.ElicitRequestFormParams(message=one.message, requested_schema=one.schema)
-            )
-            for key, one in call.questions.items()
-        }
-        token = await self._waiting.keep(call)
-        return types.InputRequiredResult(input_requests=asked, request_state=token)
+        asked = {key: (one.message, one.schema) for key, one in call.questions.items()}
+        return self.sdk.input_required(asked, await self._waiting.keep(call))
 
 
 def _checked(question: ElicitQuestion, action: str, content: Any) -> ElicitAnswer:
