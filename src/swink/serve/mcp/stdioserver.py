@@ -1,21 +1,24 @@
 """A tool server on standard input and output: one client, until its input ends."""
 
 from collections.abc import AsyncGenerator
+from contextlib import nullcontext
 
 from swink.serve.mcp.toolserver import ToolServer
-from swink.system.standardlines import StandardLines
+from swink.system.standardlines import StandardLines, claim_lines
 
 
-async def serve_stdio(tools: ToolServer, streams: StandardLines) -> None:
-    """Serve the client at the other end of the streams, which `swink.system.standardlines.claim_lines` gives.
+async def serve_stdio(tools: ToolServer, streams: StandardLines | None = None) -> None:
+    """Serve the client at the other end of standard input and output.
 
-    They are claimed before anything else is imported or made, so that nothing else is ever written there.
+    A program that prints while it is imported claims them before that, with
+    `swink.system.standardlines.claim_lines`, and gives them here; else they are claimed now.
     """
-    try:
-        async with tools.sdk.stdio_server(_Input(streams), _Output(streams)) as (received, sent):
-            await tools.server.run(received, sent, tools.server.create_initialization_options())
-    finally:
-        await tools.aclose()
+    with claim_lines() if streams is None else nullcontext(streams) as claimed:
+        try:
+            async with tools.sdk.stdio_server(_Input(claimed), _Output(claimed)) as (received, sent):
+                await tools.server.run(received, sent, tools.server.create_initialization_options())
+        finally:
+            await tools.aclose()
 
 
 class _Input:
@@ -40,4 +43,4 @@ class _Output:
         await self._streams.write(text.encode())
 
     async def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is to be done: each write is whole."""
