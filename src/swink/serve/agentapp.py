@@ -19,6 +19,7 @@ from swink.serve.asgi import Message, Receive, Send
 from swink.serve.hosting import LOCAL, Caller, Factory, Host, ServeLimits
 from swink.serve.native import NativeDoor
 from swink.serve.openai import OpenAIDoor
+from swink.serve.page import PageDoor
 from swink.serve.vercel.door import VercelDoor
 from swink.serve.web import ClientGone, Door, Exchange, Refused, Route, Router, WebRequest
 from swink.serve.web.openapi import describe
@@ -50,17 +51,24 @@ def agent_app(
     hosts: Collection[str] = (),
     limits: ServeLimits = ServeLimits(),
     directory: str | None = None,
+    page: bool | Callable[[Host], Door] = False,
 ) -> "AgentApp":
     """An application that serves the agents of `factory`, with its conversations in `store`.
 
     `authorize(request)` names the caller, who sees its own conversations alone; without it programs on this
     machine are let in. `origins` are web pages elsewhere that may ask, `hosts` the names of a proxy in front.
+    With `page` there is a page at `/`, which needs the native protocol; a function makes one of its own.
     """
     host = Host(factory, store, limits, directory=directory)
     for name in protocols:
         if name not in DOORS:
             raise InvalidInput(f"there is no protocol {name!r}; there are {', '.join(DOORS)}")
-    return AgentApp(host, [DOORS[name](host) for name in protocols], authorize, origins, hosts)
+    doors = [DOORS[name](host) for name in protocols]
+    if page is not False:
+        if "native" not in protocols:
+            raise InvalidInput("the page talks the native protocol; add it to protocols, or leave page out")
+        doors.append(PageDoor(host) if page is True else page(host))
+    return AgentApp(host, doors, authorize, origins, hosts)
 
 
 class AgentApp:

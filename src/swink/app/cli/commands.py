@@ -346,6 +346,17 @@ def _add_adopt(commands: Any) -> None:
     how.add_argument("--dry-run", action="store_true", help="only list what would be written")
 
 
+def _add_serve(commands: Any) -> None:
+    add = group(commands, "serve", "serve an agent to browsers and programs", "assistantpage:serve")
+    summary = "the coding agent of this folder, on this machine"
+    assistant = add("assistant", summary, "assistantpage:serve_assistant")
+    _add_conversation(assistant)
+    assistant.flag("--plan", _PLAN)
+    assistant.flag("--page", "with a page at an address that works once, for one browser")
+    assistant.take("--host", "a loopback address (default: %(default)s)", default="127.0.0.1")
+    assistant.take("--port", "0 takes a free one (default: %(default)s)", type=port, default=8765)
+
+
 def _add_servers(commands: Any) -> None:
     protocols = "serve a local model over the OpenAI and Anthropic protocols"
     add = group(commands, "serve", "serve an agent or a model to other programs", "serving:serve")
@@ -394,5 +405,5 @@ _PARTS = (
         _add_keys,
         _add_mcp,
     ),
-    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_servers),
+    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_serve, _add_servers),
 )

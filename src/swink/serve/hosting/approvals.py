@@ -43,11 +43,9 @@ class Approvals:
             return True
         if self._own is not None and self._own is not defer:
             return await call_off_loop(self._own, request, name="approve")
-        if self._unanswered is not None:
-            return self._unanswered
-        if self._own is defer:
+        if self._own is defer and self._unanswered is None:
             return Deferred()
-        return await self._wait(request.call_id)
+        return await self.wait(request.call_id)
 
     def answer(self, call_id: str, answer: Answer) -> None:
         """Answer a call that waits; `Refused` if it does not."""
@@ -64,7 +62,10 @@ class Approvals:
             case _:
                 return True
 
-    async def _wait(self, call_id: str) -> Answer:
+    async def wait(self, call_id: str) -> Answer:
+        """The client's answer to a call; put off if none comes in time."""
+        if self._unanswered is not None:
+            return self._unanswered
         waiting = self._asked[call_id] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(self._seconds):

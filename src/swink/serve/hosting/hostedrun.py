@@ -7,15 +7,17 @@ Clients that leave do not end it. Whatever happens, the events go from `AgentSta
 
 import asyncio
 import logging
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from contextvars import ContextVar
 from typing import Any
 
 from swink.agent.agent import Agent
 from swink.agent.agentresult import AgentResult
-from swink.agent.policy import Answer
+from swink.agent.policy import Answer, Approved, Deferred, Rejected
 from swink.errors import AgentError
-from swink.events import AgentEnd, AgentEvent, AgentStart
+from swink.events import AgentEnd, AgentEvent, AgentStart, ApprovalRequested, ApprovalResolved, CustomEvent
 from swink.messages import Input, ToolCall
 from swink.messages.redact import describe_traceback
 from swink.serve.hosting.approvals import Approvals
@@ -97,6 +99,32 @@ class HostedRun:
             raise Refused(409, f"no call {call_id[:80]!r} of this run waits for an approval")
         self._approvals.answer(call_id, answer)
 
+    async def ask_client(self, call_id: str) -> Answer:
+        """What the client says to a call that its events have asked about; put off if it says nothing.
+
+        For an approve function of the application, which decides what the client is asked at all.
+        """
+        return Deferred() if self._approvals is None or self.is_over else await self._approvals.wait(call_id)
+
+    async def ask_about(self, name: str, shown: dict[str, Any]) -> Answer:
+        """Ask the client about something that is no call, over its events like a call; put off as above."""
+        call_id = f"ask_{secrets.token_hex(8)}"
+        self._tell(ApprovalRequested(call_id, name, shown))
+        answer: Answer = Rejected("it was not answered")
+        try:
+            answer = await self.ask_client(call_id)
+            return answer
+        finally:
+            self._tell(ApprovalResolved(call_id, name, answer is True or isinstance(answer, Approved)))
+
+    def notify(self, text: str) -> None:
+        """Tell the client something that is no part of the conversation, as `CustomEvent("notice")`."""
+        self._tell(CustomEvent("notice", {"text": text}))
+
+    def _tell(self, event: AgentEvent) -> None:
+        if self._end is None and not self.is_over:
+            self.log.push(event)
+
     async def wait_begun(self) -> None:
         """Return once the run has begun; raises `Refused` if it cannot begin."""
         await asyncio.wait([self.begun])
@@ -106,6 +134,7 @@ class HostedRun:
         """Run the agent, which is bound to the conversation, from its first event to its last."""
         if self._is_aborted:
             raise Refused(409, "the run was aborted before it began")
+        _current.set(self)  # the task is the run's own
         given, options = self.start.run_options()
         try:
             stream = agent.stream(given, **options)
@@ -177,3 +206,11 @@ class HostedRun:
         if self._agent is None:
             raise Refused(409, "the run has not begun yet; it waits for the one before it")
         return self._agent
+
+
+_current: ContextVar[HostedRun | None] = ContextVar("swink.serve.hosted_run", default=None)
+
+
+def current_run() -> HostedRun | None:
+    """The hosted run that the caller is part of, if it is part of one."""
+    return _current.get()

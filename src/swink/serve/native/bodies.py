@@ -69,6 +69,7 @@ class Approval(_Body, frozen=True):
     call_id: str
     approved: bool
     reason: ShortText | None = None
+    """Why, for the model; of an approved call a note on what of it was refused."""
     arguments: dict[str, Any] | None = None
     """Other arguments to run the call with, if it is approved."""
 

@@ -144,7 +144,8 @@ class NativeDoor:
 
     async def _approve(self, exchange: Exchange) -> None:
         given: Approval = await exchange.json(Approval)
-        answer: Answer = Approved(given.arguments) if given.approved else Rejected(given.reason)
+        note = given.reason or ""
+        answer: Answer = Approved(given.arguments, note) if given.approved else Rejected(given.reason)
         conversation = await self._conversation(exchange)
         run = conversation.run(exchange.path["run"])
         if any(call.call_id == given.call_id for call in conversation.pending) and run.is_over:
