@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
 from swink.app.acp.connection import INTERNAL_ERROR, INVALID_PARAMETERS, NEEDS_KEY, Connection, RequestRefused
+from swink.app.acp.editorfiles import EditorFiles
 from swink.app.acp.narrator import Narrator
 from swink.app.acp.options import (
     EXECUTE_MODE,
@@ -52,6 +53,7 @@ from swink.messages import AssistantMessage, Input, Message, UserMessage, as_mes
 from swink.models.catalog import with_limits
 from swink.system.aio import wait_through_cancel
 from swink.system.threads import in_thread
+from swink.tools.coding.openfiles import OPEN_FILES
 
 T = TypeVar("T")
 
@@ -86,6 +88,7 @@ class EditorSession:
             self.send,
             has_forms=abilities.has_forms,
         )
+        self.files = EditorFiles(connection, id, self.environment.directory, abilities)
         self.commands = SessionCommands(self)
         self._follower = FallbackFollower()
         self._turn: asyncio.Task[Mapping[str, Any]] | None = None
@@ -224,6 +227,7 @@ class EditorSession:
             turn.exception()  # whoever asked for the turn may have left
 
     async def _take_turn(self, said: Sequence[Said]) -> Mapping[str, Any]:
+        OPEN_FILES.set(self.files)  # for all that this task starts: the run, its questions, its tools
         try:
             if not await self._unless_cancelled(self._ready()):
                 return {"stopReason": "cancelled"}

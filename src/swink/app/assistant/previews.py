@@ -16,6 +16,7 @@ from swink.system.targets import Target
 from swink.tools import ToolError
 from swink.tools.coding.edits import Edit, apply_edits
 from swink.tools.coding.obeyed import warn_if_obeyed
+from swink.tools.coding.openfiles import with_unsaved
 from swink.tools.coding.text import Encoding, describe_binary, detect, hash_content, make_printable
 from swink.tools.coding.workspace import Workspace
 from swink.tools.coding.writing import MAX_CHANGED
@@ -111,6 +112,8 @@ def _read(workspace: Workspace, path: str, target: Target | None) -> bytes | Non
                 return None
             with open(spot.open_file(), "rb") as file:
                 data = file.read(MAX_CHANGED + 1)
+            if len(data) <= MAX_CHANGED:
+                data = with_unsaved(spot.path, data)
     except ToolError:
         if not (workspace.root / path).parent.exists():  # write_file makes the directories
             return None

@@ -10,6 +10,7 @@ from msgspec import Meta
 from swink.messages import Base64Source, Image, Text
 from swink.system.shorten import clip_end
 from swink.tools import Tool, ToolContext, ToolError, ToolResult, tool
+from swink.tools.coding.openfiles import with_unsaved
 from swink.tools.coding.text import (
     SAMPLE,
     Encoding,
@@ -58,7 +59,7 @@ def read_tools(workspace: Workspace) -> list[Tool]:
                 return _read_image(spot.path, file, head, size, kind)
             details: dict[str, Any] = {"path": spot.path, "size": size}
             if size <= MAX_WHOLE:
-                data = head + file.read(MAX_WHOLE)
+                data = with_unsaved(spot.path, head + file.read(MAX_WHOLE))
                 encoding = detect(data)
                 details["hash"] = hash_content(data)
             else:

@@ -12,6 +12,7 @@ from swink.system.files import temporary_name
 from swink.system.targets import note_written, version_of
 from swink.tools import Tool, ToolContext, ToolError, ToolResult, tool
 from swink.tools.coding.edits import Edit, apply_edits
+from swink.tools.coding.openfiles import followed, with_unsaved
 from swink.tools.coding.text import Encoding, describe_binary, detect, hash_content, make_printable
 from swink.tools.coding.workspace import Spot, Workspace, lock_spot
 
@@ -43,7 +44,8 @@ def write_tools(workspace: Workspace) -> list[Tool]:
         """
         judged = workspace.judged(ctx, path)
         with workspace.at(path, write=True, make_parents=True, judged=judged) as spot, lock_spot(spot):
-            return _write(spot, content, ctx, expected_hash)
+            result, written = _write(spot, content, ctx, expected_hash), spot.path
+        return followed(written, result)
 
     @tool(requires_approval=True)
     def edit_file(
@@ -59,7 +61,8 @@ def write_tools(workspace: Workspace) -> list[Tool]:
         """
         judged = workspace.judged(ctx, path)
         with workspace.at(path, write=True, judged=judged) as spot, lock_spot(spot):
-            return _edit(spot, edits, ctx, expected_hash)
+            result, written = _edit(spot, edits, ctx, expected_hash), spot.path
+        return followed(written, result)
 
     @tool(requires_approval=True)
     def delete_file(path: str, ctx: ToolContext, expected_hash: ExpectedHash = None) -> ToolResult:
@@ -156,7 +159,7 @@ def _read(spot: Spot) -> tuple[os.stat_result, bytes] | tuple[None, None]:
                 f"{spot.path} has {size:,} bytes, too many to change here (at most {MAX_CHANGED:,}); "
                 "use sed in bash"
             )
-        return before, file.read()
+        return before, with_unsaved(spot.path, file.read(), changes=True)
 
 
 def _expect(spot: Spot, old: bytes | None, expected: str | None) -> None:
