@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from swink import Agent, tool
+from swink.app.assistant import sessionswitcher
 from swink.app.assistant.savedconversation import SavedConversation
+from swink.app.assistant.sessionswitcher import SessionSwitcher
 from swink.app.assistant.shell import ShellOutcome
 from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 from swink.app.assistant.titles import find_sessions
-from swink.app.tui import sessionswitcher
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.app.tui.editor.attaching import compose
 from swink.app.tui.editor.typed import Typed
 from swink.app.tui.look import LOOKS
 from swink.app.tui.screens.excerpts import last_blocks
-from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.errors import MisuseError
 from swink.events.transcript import PromptBlock, ToolBlock, Transcript, lasting
 from swink.memory import JsonlStore

@@ -194,7 +194,7 @@ class EditorServer:
     async def _take_up(self, place: SavedPlace, *, replays: bool) -> Mapping[str, Any]:
         store, directory = self._kept(), await self._look_at(place)
         if (before := self.sessions.get(place.session_id)) is not None:
-            if before.is_running:
+            if before.has_turn:
                 raise RequestRefused(INVALID_REQUEST, "a turn of this session goes on; cancel it first")
             await self._end(place.session_id)
         stored = await _found(place.session_id, in_thread(store.read, place.session_id))

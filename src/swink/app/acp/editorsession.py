@@ -7,6 +7,7 @@ aclose      the turn ends, all is saved, servers and background commands end
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
+from swink.agent.config import SystemPrompt
 from swink.app.acp.connection import INTERNAL_ERROR, INVALID_PARAMETERS, NEEDS_KEY, Connection, RequestRefused
 from swink.app.acp.editorfiles import EditorFiles
 from swink.app.acp.narrator import Narrator
@@ -40,11 +42,11 @@ from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.modellist import note_taken
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.planning import EXECUTE, OFFER, PlanMode, has_plan
-from swink.app.assistant.savedconversation import SavedConversation
+from swink.app.assistant.savedconversation import SavedConversation, open_store
 from swink.app.assistant.servermentions import read_resources
-from swink.app.assistant.sessionfacts import what_is_left
+from swink.app.assistant.sessionswitcher import SessionSwitcher
 from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
-from swink.app.assistant.titles import ask_title, title_line
+from swink.app.assistant.titles import title_line
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.errors import Aborted, AgentError, ContentFiltered, MissingKey, MisuseError
 from swink.events import AgentStart, ModelFallback
@@ -75,7 +77,8 @@ class EditorSession:
         self, id: str, opened: OpenedConversation, connection: Connection, abilities: EditorAbilities
     ) -> None:
         self.id = id
-        self.environment, self.permissions, self.agent, self.saved, self.snapshots = opened
+        self.environment, self.permissions, self.agent, saved, snapshots = opened
+        self.clock = time.monotonic
         self._connection, self._abilities = connection, abilities
         self.narrator = Narrator(self.send, self.environment.directory, abilities, self._window)
         self.planning = PlanMode(self.agent)
@@ -89,6 +92,14 @@ class EditorSession:
             has_forms=abilities.has_forms,
         )
         self.files = EditorFiles(connection, id, self.environment.directory, abilities)
+        self.sessions = SessionSwitcher(
+            self,
+            None if saved is None else open_store(),
+            saved,
+            environment=self.environment,
+            snapshots=snapshots,
+            asks_title=self.environment.settings.title == "model",
+        )
         self.commands = SessionCommands(self)
         self._follower = FallbackFollower()
         self._turn: asyncio.Task[Mapping[str, Any]] | None = None
@@ -98,7 +109,6 @@ class EditorSession:
         self._opening: asyncio.Task[None] | None = None
         self._models: Sequence[dict[str, Any]] = ()
         self._told: tuple[str, str] | None = None
-        self._is_titled = self.saved is not None and self.saved.is_resumed
 
     # ── what the editor is told ──
 
@@ -131,14 +141,15 @@ class EditorSession:
 
         self.environment.changed = changed
         self.environment.hooks.ask_trust = lambda trust: self._ask_trust(trust, self.environment.trust)
-        if self.saved is not None and self.saved.is_resumed:
-            conversation = self.saved.session.conversation
+        saved = self.sessions.saved_conversation
+        if saved is not None and saved.is_resumed:
+            conversation = saved.session.conversation
             transcript = Transcript.of(conversation)
             if replays:
                 self.narrator.replay(transcript, self.agent.state)
             else:
                 self.narrator.take_up(transcript)
-            if left := list(what_is_left(conversation)):
+            if left := self.sessions.left():
                 told = "\n".join(left)
                 self.narrator.notify(f"this conversation was interrupted:\n{told}\n/continue finishes it")
 
@@ -151,8 +162,7 @@ class EditorSession:
     async def _open(self) -> None:
         if self.environment.needs_trust:
             self.environment.trust = await self._ask_trust(self.environment.trust)
-        if self.snapshots is not None:
-            await self.snapshots.recover()
+        await self.sessions.recover_files()
         await self.environment.open()
         if self.environment.further_servers and not self.environment.is_own:
             self.narrator.notify("this folder is not trusted: the MCP servers of the editor are not started")
@@ -177,8 +187,14 @@ class EditorSession:
     # ── turns ──
 
     @property
-    def is_running(self) -> bool:
+    def has_turn(self) -> bool:
+        """Whether a prompt is not answered yet."""
         return self._turn is not None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the agent is at work."""
+        return self.agent.is_running
 
     async def prompt(self, said: Sequence[Said]) -> Mapping[str, Any]:
         """Say something: a turn of its own, or steering for the one that goes on."""
@@ -320,18 +336,11 @@ class EditorSession:
         return {"stopReason": _stop_reason(result), "usage": _usage(result)}
 
     async def _tell_title(self) -> None:
-        saved = self.saved
+        if not self._cancelled.is_set():
+            await self.sessions.ask_title()
+        saved = self.sessions.saved_conversation
         if saved is None or saved.saved_id() is None:
             return
-        if (
-            not self._is_titled
-            and self.environment.settings.title == "model"
-            and not self._cancelled.is_set()
-        ):
-            with suppress(AgentError):  # then the first words of the prompt are its title
-                title, _ = await ask_title(self.agent.model, self.agent.messages)
-                await in_thread(saved.rename, title)
-        self._is_titled = True
         meta = saved.meta
         told = title_line(meta), datetime.fromtimestamp(meta.updated, UTC).isoformat()
         if told != self._told:
@@ -340,11 +349,31 @@ class EditorSession:
 
     def tell_notices(self) -> None:
         """Tell what the person has to know, once each."""
-        for source in (self.environment, self.saved, self.snapshots):
-            for notice in [] if source is None else source.take_notices():
-                self.narrator.notify(notice, "info" if source is self.environment else "warning")
+        for notice in self.environment.take_notices():
+            self.narrator.notify(notice)
+        for notice in self.sessions.take_notices():
+            self.narrator.notify(notice, "warning")
 
     # ── what can be changed ──
+
+    @property
+    def is_planning(self) -> bool:
+        """Whether the agent only looks."""
+        return self.planning.is_on
+
+    def set_planning(self, planning: bool) -> None:
+        """Let the agent only look, or give it all its tools back."""
+        self.planning.switch(planning)
+
+    @property
+    def instructed(self) -> SystemPrompt:
+        """The system prompt, without what plan mode adds."""
+        return self.planning.instructed
+
+    def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
+        """Go on with another agent: the conversation was rewound, or forked in the store."""
+        self.agent, self.planning = agent, PlanMode(agent)
+        self.narrator.take_up(transcript or Transcript(clock=self.clock))
 
     def set_mode(self, mode: str) -> None:
         """Plan, or carry out and ask in this way; raises `RequestRefused` for an unknown mode."""

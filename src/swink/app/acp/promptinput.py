@@ -3,6 +3,7 @@
 import binascii
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from swink.app.acp.connection import INVALID_PARAMETERS, RequestRefused
 from swink.app.acp.parameters import (
@@ -14,6 +15,7 @@ from swink.app.acp.parameters import (
     ResourceBlock,
     TextBlock,
 )
+from swink.app.assistant.attachedfiles import fence
 from swink.errors import AgentError
 from swink.messages import Audio, Document, Image, Text
 from swink.messages.blocks import Base64Source
@@ -45,14 +47,14 @@ def _read(block: PromptBlockSent) -> Said:
         case AudioBlock(data, mime_type):
             return Audio(Base64Source(data, mime_type))
         case LinkBlock(uri, name):
-            return Text(f" [{name}]({uri}) ")
+            return Text(f" @{_name_of(uri)} " if uri.startswith("file:") else f" [{name}]({uri}) ")
         case ResourceBlock(resource):
             return _read_resource(resource)
 
 
 def _read_resource(resource: Contents) -> Said:
     if resource.text is not None:
-        return Text(f'\n<file uri="{resource.uri}">\n{resource.text}\n</file>\n')
+        return Text(fence(_name_of(resource.uri), resource.text))
     if resource.blob is None:
         raise ValueError(f"{resource.uri} has neither text nor bytes")
     kind = resource.mime_type or "application/octet-stream"
@@ -62,3 +64,9 @@ def _read_resource(resource: Contents) -> Said:
     if kind.startswith("audio/"):
         return Audio(source)
     return Document(source, title=resource.uri)
+
+
+def _name_of(uri: str) -> str:
+    """A file by its path, another resource by its address."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" and parts.path else uri

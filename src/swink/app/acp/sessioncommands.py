@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from swink.agent.agentresult import AgentResult
 from swink.app.assistant.servermentions import command_of, fill_in_prompt, find_prompt, usage_of
+from swink.app.assistant.sessionswitcher import Rewound
 from swink.app.assistant.skillplaces import list_skills, make_skill_prompt
 from swink.errors import MisuseError
-from swink.system.shorten import clip
+from swink.system.oneline import shorten
+from swink.system.shorten import clip, clip_list
 
 if TYPE_CHECKING:
     from swink.app.acp.editorsession import EditorSession
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 _OWN = {
     "/continue": "finish what an interruption left",
     "/compact": "make room in the context now",
+    "/rewind": "go back to before a prompt, with the files of then: its number, or none to list them",
+    "/redo": "undo the last rewind",
+    "/export": "write this conversation to a file: its name, ending with .md, .html or .json",
     "/skills": "which skills there are; /skill:NAME enters one",
 }
 _SKILL = "/skill:"
@@ -60,6 +65,18 @@ class SessionCommands:
                 told = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
                 session.narrator.notify(f"the context was compacted: {told}")
                 return True
+            case "/rewind":
+                await self._rewind(rest)
+                return True
+            case "/redo":
+                self._tell_restored("the rewind is undone", await session.sessions.redo())
+                return True
+            case "/export":
+                if not rest:
+                    raise MisuseError("write the name of a file after it: /export talk.md")
+                path = await session.sessions.export(session.environment.directory / rest)
+                session.narrator.notify(f"written to {path}")
+                return True
             case "/skills":
                 session.narrator.notify(list_skills(environment.skills, session.agent.messages))
                 return True
@@ -74,6 +91,28 @@ class SessionCommands:
                 return await session.run(await fill_in_prompt(prompt, rest, environment.servers))
             case _:
                 return None
+
+    async def _rewind(self, which: str) -> None:
+        sessions, narrator = self._session.sessions, self._session.narrator
+        prompts = sessions.prompts()
+        if not which:
+            listed = [f"{at}  {shorten(each.text, 80)}" for at, each in enumerate(prompts, 1)]
+            how = "/rewind NUMBER goes back to before one, with the files of then:"
+            narrator.notify("\n".join([how, *listed]) if listed else "nothing was said yet")
+            return
+        if not which.isdecimal() or not 1 <= int(which) <= len(prompts):
+            raise MisuseError(f"there is no prompt {which}; /rewind alone lists them")
+        prompt = prompts[int(which) - 1]
+        done = await sessions.rewind(prompt.number)
+        self._tell_restored(f"this is before “{shorten(prompt.text, 80)}”; /redo undoes it", done)
+
+    def _tell_restored(self, what: str, done: Rewound) -> None:
+        told = [what]
+        if done.files is not None:
+            told += [f"restored: {path}" for path in done.files.files]
+            told += [f"{change.path} is left: {change.conflict}" for change in done.files.left]
+            told += [f"{path} could not be restored: {why}" for path, why in done.files.failed.items()]
+        self._session.narrator.notify("\n".join(clip_list(told, 20)))
 
 
 def _command(name: str, told: str, hint: str = "arguments") -> dict[str, Any]:

@@ -33,6 +33,8 @@ class PlanMode:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.is_on = False
+        self._tools: Sequence[Tool | ToolSource] = ()
+        self._prompt: SystemPrompt = ""
 
     def switch(self, is_on: bool) -> None:
         """Let the agent only look, or give it all its tools back."""
@@ -40,11 +42,26 @@ class PlanMode:
             return
         agent = self.agent
         if is_on:
-            self._executing = agent.tools, agent.system_prompt
-            agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
+            self._tools, self._prompt = agent.tools, agent.system_prompt
+            agent.tools, agent.system_prompt = plan_tools(self._tools), plan_prompt(self._prompt)
         else:
-            agent.tools, agent.system_prompt = self._executing
+            agent.tools, agent.system_prompt = self._tools, self._prompt
         self.is_on = is_on
+
+    @property
+    def instructed(self) -> SystemPrompt:
+        """The system prompt, without what plan mode adds."""
+        return self._prompt if self.is_on else self.agent.system_prompt
+
+    def instruct(self, prompt: SystemPrompt) -> None:
+        """Take another system prompt from the next request on, while it plans with its instruction."""
+        self._prompt = prompt
+        self.agent.system_prompt = plan_prompt(prompt) if self.is_on else prompt
+
+    def give(self, tools: Sequence[Tool | ToolSource]) -> None:
+        """Let the agent have these tools; of them only those that look, while it plans."""
+        self._tools = tools
+        self.agent.tools = plan_tools(tools) if self.is_on else tools
 
 
 def plan_tools(offers: Sequence[Tool | ToolSource]) -> list[Tool | ToolSource]:

@@ -19,21 +19,22 @@ from textual.widgets import TextArea
 
 from swink.agent.runrequest import prompts_of
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.attachedfiles import said_text
 from swink.app.assistant.permissions import Permissions
 from swink.app.assistant.servermentions import mentions_of, read_resources
+from swink.app.assistant.sessionswitcher import SessionSwitcher
 from swink.app.assistant.settings import UserSettings
 from swink.app.assistant.shell import parse_shell
 from swink.app.tui.approval import ApprovalPanel, AskingPanel, DomainPanel, FormPanel, KeyGuard
 from swink.app.tui.commands.commandapp import CommandApp
 from swink.app.tui.commands.sessioncommands import take_up
 from swink.app.tui.conversationdriver import ConversationDriver
-from swink.app.tui.editor import Editor, EditorPane, Submitted, TakeBack, said_text
+from swink.app.tui.editor import Editor, EditorPane, Submitted, TakeBack
 from swink.app.tui.firststeps import apply_settings, begin_work, first_look, welcome
 from swink.app.tui.keys import KEYS
 from swink.app.tui.look import LOOKS, theme, theme_name
 from swink.app.tui.screens.whole import Whole
 from swink.app.tui.screenupdater import ScreenUpdater
-from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.app.tui.status import StatusBar
 from swink.app.tui.statusline import StatusLine
 from swink.app.tui.terminal import Attention

@@ -18,7 +18,7 @@ from swink.agent.eventstream import Subscription
 from swink.app.assistant.codereview import ReviewFinding
 from swink.app.assistant.fallbacks import FallbackFollower
 from swink.app.assistant.ownproviders import own_server
-from swink.app.assistant.planning import has_plan, plan_prompt, plan_tools
+from swink.app.assistant.planning import PlanMode, has_plan, plan_tools
 from swink.app.tui.activity import Activity, Clock, Pace, State
 from swink.app.tui.owncommands import OwnCommands
 from swink.errors import AgentError, MissingKey, MisuseError
@@ -39,7 +39,7 @@ class ConversationDriver:
         self.changed: Callable[[], None] = lambda: None
         self.clock = clock
         self.activity = Activity()
-        self.is_planning = False
+        self._plan = PlanMode(agent)
         self.has_plan = False  # whether the last run made a plan
         self.findings: tuple[ReviewFinding, ...] = ()
         """What the last review found."""
@@ -65,7 +65,7 @@ class ConversationDriver:
         self._subscription = subscription
         planning = self.is_planning
         self.set_planning(False)
-        self.agent = agent
+        self.agent, self._plan = agent, PlanMode(agent)
         self.set_planning(planning)
         self.has_plan = planning and planned
         self.transcript = transcript or Transcript(clock=self.clock)
@@ -107,9 +107,8 @@ class ConversationDriver:
         agent, before = self.agent, self.agent.tools
 
         def give_back(task: object) -> None:
-            if self.is_planning and self.agent is agent:  # plan mode came meanwhile
-                self._executing = before, self._executing[1]
-                agent.tools = plan_tools(before)
+            if self.agent is agent:  # plan mode may have come meanwhile
+                self._plan.give(before)
             else:
                 agent.tools = before
 
@@ -185,30 +184,25 @@ class ConversationDriver:
         self.agent.thinking_level = level
         self.changed()
 
+    @property
+    def is_planning(self) -> bool:
+        """Whether the agent only looks."""
+        return self._plan.is_on
+
     def set_planning(self, planning: bool) -> None:
         """Let the agent only look, or give it all its tools back."""
-        if planning == self.is_planning:
-            return
-        agent = self.agent
-        if planning:
-            self._executing = agent.tools, agent.system_prompt
-            agent.tools, agent.system_prompt = plan_tools(agent.tools), plan_prompt(agent.system_prompt)
-        else:
-            agent.tools, agent.system_prompt = self._executing
-        self.is_planning = planning
-        self.changed()
+        if planning != self.is_planning:
+            self._plan.switch(planning)
+            self.changed()
 
     @property
     def instructed(self) -> SystemPrompt:
         """The system prompt, without what plan mode adds."""
-        return self._executing[1] if self.is_planning else self.agent.system_prompt
+        return self._plan.instructed
 
     def instruct(self, prompt: SystemPrompt) -> None:
         """Take another system prompt from the next request on, in plan mode with its instruction."""
-        if self.is_planning:
-            self._executing = self._executing[0], prompt
-            prompt = plan_prompt(prompt)
-        self.agent.system_prompt = prompt
+        self._plan.instruct(prompt)
 
     async def ask_aside(self, question: str) -> str:
         """Answer a question with all that was said, and leave the conversation as it is."""

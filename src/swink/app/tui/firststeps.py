@@ -10,6 +10,7 @@ from textual.worker import Worker
 
 from swink import __version__
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.attachedfiles import said_text
 from swink.app.assistant.luggage import list_hooks
 from swink.app.assistant.modelchoice import parse_model
 from swink.app.assistant.settings import UserSettings, line_in, load_settings
@@ -18,7 +19,6 @@ from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_i
 from swink.app.tui.approval import KeyGuard
 from swink.app.tui.commands.commandtable import COMMANDS, CommandContext
 from swink.app.tui.conversationdriver import ConversationDriver
-from swink.app.tui.editor.attaching import said_text
 from swink.app.tui.keys import keymap
 from swink.app.tui.look import LOOKS, Look
 from swink.app.tui.screens.trustquestion import TrustQuestion

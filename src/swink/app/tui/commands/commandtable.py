@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from swink.app.assistant.agentenvironment import AgentEnvironment
     from swink.app.assistant.permissions import Permissions
+    from swink.app.assistant.sessionswitcher import SessionSwitcher
     from swink.app.assistant.settings import UserSettings
     from swink.app.tui.conversationdriver import ConversationDriver
     from swink.app.tui.editor import Editor
     from swink.app.tui.look import Look
-    from swink.app.tui.sessionswitcher import SessionSwitcher
     from swink.app.tui.statusline import StatusLine
     from swink.app.tui.view import TranscriptView
 

@@ -2,13 +2,13 @@
 
 import asyncio
 
+from swink.app.assistant.sessionswitcher import Rewound, SessionSwitcher, is_elsewhere
 from swink.app.tui.activity import Activity
 from swink.app.tui.commands.commandtable import CommandContext, command
 from swink.app.tui.screens.changedfiles import ChangedFiles
 from swink.app.tui.screens.familytree import FamilyTree
 from swink.app.tui.screens.rewind import Rewind
 from swink.app.tui.screens.sessionlist import SessionList
-from swink.app.tui.sessionswitcher import Rewound, SessionSwitcher, is_elsewhere
 from swink.errors import MisuseError
 from swink.memory.exports import EXPORT_FORMATS
 from swink.memory.store import SyncStore

@@ -1,7 +1,5 @@
 """The prompt that is being written."""
 
-from swink.app.tui.editor.attaching import attached_name as attached_name
-from swink.app.tui.editor.attaching import said_text as said_text
 from swink.app.tui.editor.completer import Commands as Commands
 from swink.app.tui.editor.editor import Editor as Editor
 from swink.app.tui.editor.offers import CommandWord as CommandWord

@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from swink.app.tui.editor.attaching import said_text
+from swink.app.assistant.attachedfiles import said_text
 from swink.app.tui.editor.choices import ChoiceClicked, Choices
 from swink.app.tui.editor.completer import Commands
 from swink.app.tui.editor.editor import Editor

@@ -6,9 +6,9 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from swink.app.assistant.attachedfiles import said_text
 from swink.app.assistant.snapshots.rewinding import FileChange
 from swink.app.tui.diffpainter import paint_diff
-from swink.app.tui.editor.attaching import said_text
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.markdown import paint_markdown

@@ -11,12 +11,12 @@ from msgspec import Struct
 from rich.text import Text
 
 from swink.app.assistant.sessionfacts import format_age
+from swink.app.assistant.sessionswitcher import SessionSwitcher
 from swink.app.assistant.snapshots.rewinding import FileChange
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
 from swink.app.tui.screens.excerpts import changes_text, diffs_text
 from swink.app.tui.screens.listscreen import ListRow, ListScreen, row
-from swink.app.tui.sessionswitcher import SessionSwitcher
 from swink.errors import AgentError
 from swink.events.transcript.blockkinds import counted
 from swink.system.oneline import shorten

@@ -14,8 +14,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from swink.app.assistant.attachedfiles import attached_name
 from swink.app.assistant.shell import told_command
-from swink.app.tui.editor.attaching import attached_name
 from swink.app.tui.escaping import printed, visible
 from swink.app.tui.look import Look
 from swink.app.tui.markdown import StreamedMarkdown, paint_markdown

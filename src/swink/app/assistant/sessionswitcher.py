@@ -8,6 +8,7 @@ redo     back to before the rewind
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ from swink.agent import Agent
 from swink.agent.checkpoint import placeholders
 from swink.agent.config import SystemPrompt
 from swink.app.assistant.agentenvironment import AgentEnvironment
+from swink.app.assistant.attachedfiles import said_text
 from swink.app.assistant.exporting import Source, export_to
 from swink.app.assistant.planning import without_plan
 from swink.app.assistant.savedconversation import SavedConversation
@@ -23,8 +25,6 @@ from swink.app.assistant.shell import told_command
 from swink.app.assistant.snapshots.rewinding import FileChange
 from swink.app.assistant.snapshots.snapshotpolicy import Restored, Snapshots
 from swink.app.assistant.titles import ask_title
-from swink.app.tui.conversationdriver import ConversationDriver
-from swink.app.tui.editor.attaching import said_text
 from swink.errors import AgentError, MisuseError, SessionError
 from swink.events.transcript import Diff, Transcript
 from swink.memory.backend import Stored
@@ -59,12 +59,42 @@ class Rewound(Struct, frozen=True):
     files: Restored | None = None
 
 
+class ConversationFace(Protocol):
+    """What shows the conversation, and goes on with another one when it is given one."""
+
+    agent: Agent
+    clock: Callable[[], float]
+
+    @property
+    def is_planning(self) -> bool:
+        """Whether the agent only looks."""
+        ...
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the agent is at work."""
+        ...
+
+    @property
+    def instructed(self) -> SystemPrompt:
+        """The system prompt, without what plan mode adds."""
+        ...
+
+    def adopt(self, agent: Agent, transcript: Transcript | None = None) -> None:
+        """Go on with another agent and its transcript."""
+        ...
+
+    def set_planning(self, planning: bool) -> None:
+        """Let the agent only look, or give it all its tools back."""
+        ...
+
+
 class SessionSwitcher:
     """The conversation that is shown, and the store with the others; without a store only this one."""
 
     def __init__(
         self,
-        driver: ConversationDriver,
+        driver: ConversationFace,
         store: SyncStore | None,
         saved_conversation: SavedConversation | None,
         *,
