@@ -192,31 +192,42 @@ class ScriptedOpening(ConversationOpening):
 
 
 @asynccontextmanager
-async def serving(model: ScriptedModel | Iterable[Any], *arguments: str) -> AsyncIterator[Editor]:
-    """An editor that talks to a server in this process; nothing is left at the end."""
+async def at_work(
+    model: ScriptedModel | Iterable[Any], *arguments: str
+) -> AsyncIterator[tuple[int, int, list[OpenedConversation]]]:
+    """A server in this process, which ends with its pipes: where to read, where to write, what it opened."""
     scripted = model if isinstance(model, ScriptedModel) else ScriptedModel(model, usage=USAGE)
     to_agent, to_editor = os.pipe(), os.pipe()
-    reader = asyncio.StreamReader(limit=1 << 27)
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(to_editor[0], "rb")
-    )
-    outlet, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(to_agent[1], "wb"))
     opening = ScriptedOpening(scripted, *arguments)
-    server = EditorServer(
-        Connection(LinePipes(to_agent[0], to_editor[1])), opening, open_store(), opening.check_login
-    )
+    connection = Connection(LinePipes(to_agent[0], to_editor[1]))
+    server = EditorServer(connection, opening, open_store(), opening.check_login)
     serving = asyncio.create_task(server.serve())
     serving.add_done_callback(lambda task: os.close(to_editor[1]))
-    editor = Editor(reader, outlet.write)
-    editor.leave = outlet.close
-    editor.opened = opening.opened
-    listening = asyncio.create_task(editor.listen())
     try:
-        yield editor
+        yield to_editor[0], to_agent[1], opening.opened
     finally:
-        outlet.close()
+        os.close(to_agent[1])
         await serving
-        await listening
-        transport.close()
         os.close(to_agent[0])
+        os.close(to_editor[0])
+
+
+@asynccontextmanager
+async def serving(model: ScriptedModel | Iterable[Any], *arguments: str) -> AsyncIterator[Editor]:
+    """An editor that talks to a server in this process; nothing is left at the end."""
+    async with at_work(model, *arguments) as (source, sink, opened):
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=1 << 27)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(source), "rb")
+        )
+        outlet, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(os.dup(sink), "wb"))
+        editor = Editor(reader, outlet.write)
+        editor.opened, editor.leave = opened, outlet.close
+        listening = asyncio.create_task(editor.listen())
+        try:
+            yield editor
+        finally:
+            outlet.close()
+            transport.close()
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)

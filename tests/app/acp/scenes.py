@@ -1,0 +1,206 @@
+"""Scenes that every editor plays: each has a script for the model, and what is done and seen in the editor."""
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from editorscene import EVERYTHING, Editor, Refused, chosen
+
+from swink.messages import Document, Image, Text, Thinking, ToolCall
+from swink.testing import Pause
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+FILES = {**EVERYTHING, "fs": {"readTextFile": True, "writeTextFile": True}}
+TASKS = [{"text": "look", "status": "done"}, {"text": "write", "status": "in_progress"}]
+ASKED = [{"question": "Which colour?", "choices": ["red", "blue"]}]
+
+
+class Scene(NamedTuple):
+    """What the model says, what is done in the editor, and with which arguments the agent was started."""
+
+    replies: list[Any]
+    play: Callable[[Editor, Path], Awaitable[None]]
+    arguments: tuple[str, ...] = ()
+
+
+async def words(editor: Editor, project: Path) -> None:
+    found = await editor.initialize()
+    assert found["agentInfo"]["name"] == "swink"
+    session = await editor.new(project)
+    ended = await editor.prompt(session, "Capital of France?")
+    assert ended["stopReason"] == "end_turn"
+    assert editor.words() == "Paris"
+    assert editor.words("agent_thought_chunk") == "Hm."
+    assert editor.updates("usage_update")[-1]["size"] == 200_000
+    assert editor.updates("session_info_update")[-1]["title"] == "Capital of France?"
+    assert editor.updates("available_commands_update")[-1]["availableCommands"]
+
+
+async def change(editor: Editor, project: Path) -> None:
+    """A change of a file, asked about with its diff, read and written through the editor."""
+    asked: list[Any] = []
+    path = project / "a.txt"
+
+    def allow(parameters: Any) -> Any:
+        asked.append(parameters["toolCall"])
+        return chosen("y")(parameters)
+
+    def write(parameters: Any) -> Any:
+        Path(parameters["path"]).write_text(parameters["content"])
+        return {}
+
+    editor.answers["session/request_permission"] = allow
+    editor.answers["fs/read_text_file"] = lambda parameters: {"content": "unsaved\n"}
+    editor.answers["fs/write_text_file"] = write
+    await editor.initialize(FILES)
+    session = await editor.new(project)
+    path.write_text("on disk\n")
+    await editor.prompt(session, "Change it")
+    diff = {"type": "diff", "path": str(path), "oldText": "unsaved\n", "newText": "changed\n"}
+    assert asked[-1]["content"] == [diff]
+    ended = editor.updates("tool_call_update")[-1]
+    assert (ended["status"], ended["content"]) == ("completed", [diff])
+    assert path.read_text() == "changed\n"
+
+
+async def plan(editor: Editor, project: Path) -> None:
+    """The list of tasks; plan mode, and the way out of it."""
+    editor.answers["session/request_permission"] = chosen("y")
+    await editor.initialize()
+    session = await editor.new(project)
+    await editor.prompt(session, "Begin")
+    entries = editor.updates("plan")[-1]["entries"]
+    assert [(entry["content"], entry["status"]) for entry in entries] == [
+        ("look", "completed"),
+        ("write", "in_progress"),
+    ]
+    await editor.ask("session/set_mode", sessionId=session, modeId="plan")
+    await editor.prompt(session, "How?")
+    modes = [each["currentModeId"] for each in editor.updates("current_mode_update")]
+    assert modes == ["plan", "smart"]
+    assert editor.words().endswith("The plan.Carried out.")
+
+
+async def options(editor: Editor, project: Path) -> None:
+    await editor.initialize()
+    state = await editor.ask("session/new", cwd=str(project), mcpServers=[])
+    found = {option["id"]: option for option in state["configOptions"]}
+    assert found["model"]["currentValue"] == "scripted:large"
+    session = state["sessionId"]
+    changed = await editor.ask(
+        "session/set_config_option", sessionId=session, configId="thinking", value="high"
+    )
+    now = {option["id"]: option["currentValue"] for option in changed["configOptions"]}
+    assert now == {"model": "scripted:large", "thinking": "high"}
+    with pytest.raises(Refused) as refused:
+        await editor.ask("session/set_config_option", sessionId=session, configId="model", value="nothing")
+    assert refused.value.code == -32602
+
+
+async def sessions(editor: Editor, project: Path) -> None:
+    """List, fork, close, load, resume, delete."""
+    await editor.initialize()
+    session = await editor.new(project)
+    await editor.prompt(session, "One")
+    forked = (await editor.ask("session/fork", sessionId=session, cwd=str(project), mcpServers=[]))[
+        "sessionId"
+    ]
+    await editor.prompt(forked, "Two")
+    listed = (await editor.ask("session/list", cwd=str(project)))["sessions"]
+    assert {each["sessionId"] for each in listed} == {session, forked}
+    await editor.ask("session/close", sessionId=forked)
+    before = len(editor.frames)
+    await editor.ask("session/load", sessionId=forked, cwd=str(project), mcpServers=[])
+    del editor.frames[:before]
+    assert editor.words("user_message_chunk") == "OneTwo"
+    assert editor.words() == "Ja.Nein."
+    await editor.ask("session/close", sessionId=session)
+    before = len(editor.updates("user_message_chunk"))
+    await editor.ask("session/resume", sessionId=session, cwd=str(project), mcpServers=[])
+    assert len(editor.updates("user_message_chunk")) == before
+    await editor.prompt(session, "Three")
+    await editor.ask("session/delete", sessionId=session)
+    listed = (await editor.ask("session/list"))["sessions"]
+    assert [each["sessionId"] for each in listed] == [forked]
+
+
+async def cancel(editor: Editor, project: Path) -> None:
+    await editor.initialize()
+    session = await editor.new(project)
+    came = asyncio.Event()
+    editor.heard = lambda frame: came.set() if "'par'" in str(frame) else None
+    turn = asyncio.ensure_future(editor.prompt(session, "Capital of France?"))
+    await came.wait()
+    await editor.cancel(session)
+    assert (await turn)["stopReason"] == "cancelled"
+
+
+async def form(editor: Editor, project: Path) -> None:
+    """What the agent asks is a form; the answer goes back to it."""
+    asked: list[Any] = []
+
+    def fill_in(parameters: Any) -> Any:
+        asked.append(parameters)
+        return {"action": "accept", "content": {"question_1": "blue"}}
+
+    editor.answers["elicitation/create"] = fill_in
+    await editor.initialize()
+    session = await editor.new(project)
+    await editor.prompt(session, "Paint it")
+    assert "Which colour?" in asked[0]["message"]
+    (result,) = [each for each in editor.opened[0].agent.messages if each.role == "tool_result"]
+    assert "→ blue" in result.text
+
+
+async def attachments(editor: Editor, project: Path) -> None:
+    """Files, pictures and resources of a prompt reach the model."""
+    await editor.initialize()
+    session = await editor.new(project)
+    note = {"uri": f"file://{project}/note.txt", "mimeType": "text/plain", "text": "remember"}
+    paper = {
+        "uri": "file:///paper.pdf",
+        "mimeType": "application/pdf",
+        "blob": base64.b64encode(b"%PDF-1.4\n").decode(),
+    }
+    said = [
+        {"type": "text", "text": "Look: "},
+        {"type": "image", "mimeType": "image/png", "data": PIXEL},
+        {"type": "resource", "resource": note},
+        {"type": "resource", "resource": paper},
+        {"type": "resource_link", "uri": f"file://{project}/a.txt", "name": "a.txt"},
+    ]
+    await editor.ask("session/prompt", sessionId=session, prompt=said)
+    message = editor.opened[0].agent.messages[0]
+    kinds = [type(block) for block in message.content]
+    assert kinds == [Text, Image, Text, Document, Text]
+    assert "remember" in message.text
+    assert f"@{project}/a.txt" in message.text
+
+
+async def login(editor: Editor, project: Path) -> None:
+    found = await editor.initialize()
+    session = await editor.new(project)
+    await editor.ask("logout")
+    for refusing in (editor.new(project), editor.prompt(session, "Hello")):
+        with pytest.raises(Refused) as refused:
+            await refusing
+        assert refused.value.code == -32000
+    await editor.ask("authenticate", methodId=found["authMethods"][0]["id"])
+    assert (await editor.prompt(session, "Hello"))["stopReason"] == "end_turn"
+
+
+EDIT = ToolCall("e1", "edit_file", {"path": "a.txt", "edits": [{"old": "unsaved", "new": "changed"}]})
+SCENES = {
+    "words": Scene([[Thinking("Hm."), "Par", "is"]], words),
+    "change": Scene([[EDIT], "Done."], change, ("--approve", "on")),
+    "plan": Scene([[ToolCall("t1", "todo", {"tasks": TASKS})], "Begun.", "The plan.", "Carried out."], plan),
+    "options": Scene([], options),
+    "sessions": Scene(["Ja.", "Nein.", "Doch."], sessions),
+    "cancel": Scene([["par", Pause(60), "is"]], cancel),
+    "form": Scene([[ToolCall("q1", "ask_user", {"questions": ASKED})], "Blue it is."], form),
+    "attachments": Scene(["Seen."], attachments),
+    "login": Scene(["Hello."], login),
+}
