@@ -3,16 +3,22 @@
 What comes waits in the thread while much is not handled yet; what goes out waits in `drained`, so that an
 editor that does not read holds up the run that writes, and nothing else. An end of the pipe in the midst of
 a line drops that line.
+
+Tools, libraries in C and their processes write to the descriptor 1 and read from 0, whatever Python's
+`sys.stdout` is. So the pipes leave these numbers (`claimed_descriptors`): what is written to 1 goes to
+standard error, and 0 is empty. Their new numbers are not inherited by any process.
 """
 
 import asyncio
 import os
 import select
+import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 
+from swink.errors import MisuseError
 from swink.system.aio import wait_through_cancel
 from swink.system.threads import start_thread
 
@@ -148,3 +154,33 @@ class LinePipes:
     def _settle(self) -> None:
         if not self._written.done():
             self._written.set_result(None)
+
+
+@contextmanager
+def claimed_descriptors() -> Generator[tuple[int, int], None, None]:
+    """The pipes to read from and to write to; at the end they are 0 and 1 again."""
+    try:
+        source, sink = os.dup(0), os.dup(1)
+    except OSError as error:
+        raise MisuseError("swink acp needs standard input and output, which are closed here") from error
+    _flush()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.dup2(nothing, 0)
+        try:
+            os.dup2(2, 1)
+        except OSError:  # standard error is closed
+            os.dup2(nothing, 1)
+        yield source, sink
+    finally:
+        _flush()
+        os.dup2(source, 0)
+        os.dup2(sink, 1)
+        for descriptor in (nothing, source, sink):
+            os.close(descriptor)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from swink.app.acp import Connection, EditorServer, LinePipes, OpenedConversation
-from swink.app.acp.descriptors import claimed_descriptors
+from swink.app.acp.linepipes import claimed_descriptors
 from swink.app.assistant.awaitedreports import AwaitReports
 from swink.app.assistant.modelchoice import choose_model
 from swink.app.assistant.modellist import has_key
