@@ -119,6 +119,23 @@ def test_a_broken_worktree_hides_no_other_and_can_be_dropped(place: Place, main:
     assert git(main, "branch", "--list", "swink/fix") == ""
 
 
+def test_a_worktree_whose_branch_a_command_has_removed_is_listed_and_dropped(
+    place: Place, main: Path, provider: Provider
+):
+    command = f"rm -rf {main}/.git; echo kept > kept.txt"
+    provider.replies = [[Call("bash", command=command)], ["Done."]]
+    run(place, provider)
+    assert (tree_of(main) / "kept.txt").read_text() == "kept\n"
+    assert git(main, "branch", "--list", "swink/fix") == ""
+    assert git(main, "status", "--porcelain") == ""
+    (line,) = place.swink("worktree", "list").out.splitlines()[1:]
+    assert line.startswith("fix   cannot be read: ")
+    assert line.endswith(str(tree_of(main)))
+    assert place.swink("worktree", "drop", "fix", "--yes").code == 0
+    assert not tree_of(main).exists()
+    assert place.swink("worktree", "list").out == ""
+
+
 @pytest.mark.parametrize(
     ("name", "told"), [("a/b", "such as a-b"), ("x y", "such as x-y"), ("..", "of letters")]
 )

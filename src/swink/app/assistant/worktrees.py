@@ -145,11 +145,14 @@ def open_worktree(git: GitProgram, name: str) -> OpenedWorktree:
 
 
 def find_worktrees(git: GitProgram) -> list[Worktree]:
-    """All of a repository, by name; those whose directory is gone have their branch still. Blocking."""
+    """All of a repository, by name; those whose directory is gone have their branch still. Blocking.
+
+    A command may have removed the branch: then the directory is there still.
+    """
     said = git.ask("for-each-ref", "--format=%(refname)", f"refs/heads/{PREFIX}") or ""
-    names = [line.removeprefix(f"refs/heads/{PREFIX}") for line in said.splitlines()]
+    names = {line.removeprefix(f"refs/heads/{PREFIX}") for line in said.splitlines()}
     entries = _entries(git)
-    return [_known(git, name, entries) for name in sorted(names)]
+    return [_known(git, name, entries) for name in sorted(names | _left(git))]
 
 
 def find_worktree(git: GitProgram, name: str) -> Worktree:
@@ -170,7 +173,8 @@ def remove_worktree(git: GitProgram, worktree: Worktree) -> None:
     if worktree.is_there:
         raise MisuseError(f"{worktree.path} could not be removed")
     git.do("worktree", "prune")
-    if git.ask("branch", "-D", worktree.branch) is None:  # its commit is not there any more
+    has_branch = git.ask("rev-parse", "--verify", "--quiet", f"refs/heads/{worktree.branch}") is not None
+    if git.ask("branch", "-D", worktree.branch) is None and has_branch:  # its commit is not there any more
         git.do("update-ref", "-d", f"refs/heads/{worktree.branch}")
     with _told_of(worktree):
         _objects_of(git, worktree).remove()
@@ -194,6 +198,14 @@ def _told_of(worktree: Worktree) -> Generator[None]:
     except OSError as error:
         what = f"the commits of worktree {worktree.name} could not be copied into the repository"
         raise MisuseError(f"{what}: {error.strerror}") from error
+
+
+def _left(git: GitProgram) -> set[str]:
+    """Those in which commands ran, and whose directory is there."""
+    place = _objects_of(git, Worktree("", git.directory, git.directory)).place
+    names = [name for name in os.listdir(place) if _NAME.fullmatch(name)] if place.is_dir() else []
+    places = {name: (_beside(git.directory, name), _own_place(git.directory, name)) for name in names}
+    return {name for name in names if any((place / ".git").exists() for place in places[name])}
 
 
 def _known(git: GitProgram, name: str, entries: list[_Entry]) -> Worktree:
