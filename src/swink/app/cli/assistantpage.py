@@ -23,12 +23,6 @@ _LIMITS = ServeLimits(approval_seconds=24 * 3600.0, idle_seconds=3600.0)
 """A person may look at a question tomorrow."""
 
 
-def serve_command(arguments: argparse.Namespace) -> int:
-    """`swink serve` alone: show what can be served."""
-    say("what is to be served? the coding agent of this folder: swink serve assistant --page")
-    return 2
-
-
 def serve_assistant_command(arguments: argparse.Namespace) -> int:
     """Serve the coding agent of this folder until a signal comes."""
     if arguments.host not in _LOOPBACK:

@@ -346,8 +346,7 @@ def _add_adopt(commands: Any) -> None:
     how.add_argument("--dry-run", action="store_true", help="only list what would be written")
 
 
-def _add_serve(commands: Any) -> None:
-    add = group(commands, "serve", "serve an agent to browsers and programs", "assistantpage:serve")
+def _add_served_assistant(add: Callable[..., CommandParser]) -> None:
     summary = "the coding agent of this folder, on this machine"
     assistant = add("assistant", summary, "assistantpage:serve_assistant")
     _add_conversation(assistant)
@@ -359,7 +358,8 @@ def _add_serve(commands: Any) -> None:
 
 def _add_servers(commands: Any) -> None:
     protocols = "serve a local model over the OpenAI and Anthropic protocols"
-    add = group(commands, "serve", "serve an agent or a model to other programs", "serving:serve")
+    add = group(commands, "serve", "serve an agent or a model to browsers and programs", "serving:serve")
+    _add_served_assistant(add)
     _add_served_agent(add)
     model = add("model", protocols, "serving:serve_model")
     model.take("name", "a local model (default: %(default)s)", "NAME", nargs="?", default="smollm2-135m")
@@ -405,5 +405,5 @@ _PARTS = (
         _add_keys,
         _add_mcp,
     ),
-    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_serve, _add_servers),
+    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_servers),
 )

@@ -59,8 +59,9 @@ async def _serve_for_ever(arguments: argparse.Namespace, name: str, key: str | N
 def serve_command(arguments: argparse.Namespace) -> int:
     """`swink serve` alone: show what can be served."""
     say(
-        "serve what? an agent of yours: swink serve agent MODULE:FACTORY; a local model: swink serve model; "
-        "models by token: swink serve proxy --tokens FILE; swink serve --help shows the rest"
+        "serve what? the coding agent of this folder: swink serve assistant --page; an agent of yours: "
+        "swink serve agent MODULE:FACTORY; a local model: swink serve model; models by token: "
+        "swink serve proxy --tokens FILE; swink serve --help shows the rest"
     )
     return 2
 
