@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import SECONDS, STALL, Call, Done, Place, Provider, Screen
-from tests.counts import MORE
+from tests.counts import MORE, cell_of_more
 
 from swink.app.cli.jsonlines import encode_line
 from swink.events import ToolExecutionEnd
@@ -190,7 +190,12 @@ def test_the_second_ctrl_c_under_make_leaves_at_once(place: Place, provider: Pro
 
 
 @pytest.mark.parametrize(
-    "line", ["run --model openai:m hi", "models", "--version", "run --help", "completion bash"]
+    "line",
+    [
+        "run --model openai:m hi",
+        "--version",
+        *map(cell_of_more, ("models", "run --help", "completion bash")),
+    ],
 )
 def test_a_full_disk_is_said_in_one_line(place: Place, provider: Provider, line: str):
     done = in_shell(place, f"{line} > /dev/full", provider.env)
@@ -200,7 +205,11 @@ def test_a_full_disk_is_said_in_one_line(place: Place, provider: Provider, line:
 
 @pytest.mark.parametrize(
     "line",
-    ["run --model openai:m hi", "run --output json --model openai:m hi", "keys", "chat --model openai:m"],
+    [
+        "run --model openai:m hi",
+        "chat --model openai:m",
+        *map(cell_of_more, ("run --output json --model openai:m hi", "keys")),
+    ],
 )
 def test_a_closed_standard_output_is_said_in_one_line(place: Place, provider: Provider, line: str):
     done = in_shell(place, f"{line} >&-", provider.env)

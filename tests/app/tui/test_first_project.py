@@ -11,6 +11,7 @@ from command_line import Call, Place, Provider
 from terminal import Terminal
 from tests.app.loopback_git import HttpGit, SshGit, heads, http_git, make_bare, ssh_git
 from tests.app.loopback_indexes import PackageIndex, swink_with
+from tests.counts import left_to_more
 
 pytestmark = [
     pytest.mark.more,
@@ -78,6 +79,7 @@ def results(provider: Provider) -> str:
     return "\n".join(str(message["content"]) for message in provider.requests[-1]["messages"])
 
 
+@left_to_more
 def test_a_project_is_begun_installed_tested_committed_and_pushed(
     empty: Place, provider: Provider, index: PackageIndex, served: Path, http: HttpGit, ssh: SshGit
 ):

@@ -10,6 +10,7 @@ import pytest
 from command_line import Call, Place, Provider
 from terminal import Terminal
 from tests.app.loopback_indexes import PackageIndex, swink_with
+from tests.counts import left_to_more
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox with domains is bubblewrap's")
 PIP = f"{sys.executable} -m pip install --target lib -r requirements.txt"
@@ -84,6 +85,7 @@ def test_two_packages_are_installed_in_an_empty_folder_after_one_question(
         leave(terminal)
 
 
+@left_to_more
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
 def test_npm_installs_from_its_registry_after_one_question(
     empty: Place, provider: Provider, index: PackageIndex

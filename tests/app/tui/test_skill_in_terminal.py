@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import Call, Place, Provider
 from terminal import Terminal
+from tests.counts import cell_of_more
 
 pytestmark = [
     pytest.mark.more,
@@ -48,7 +49,7 @@ def use(folder: Path) -> list[list[object]]:
     ]
 
 
-@pytest.mark.parametrize("typed", ["fill in the form", "/skill:forms page 2"])
+@pytest.mark.parametrize("typed", ["fill in the form", cell_of_more("/skill:forms page 2")])
 def test_a_script_runs_in_the_sandbox_a_reference_is_read_and_an_asset_is_copied(
     place: Place, provider: Provider, skill: Path, typed: str
 ):
