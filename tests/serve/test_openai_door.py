@@ -3,14 +3,18 @@
 import asyncio
 import base64
 import json
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from pydantic import BaseModel
+from tests.counts import left_to_more
 from tests.later import Later
+from tests.serve.webscenes import ask_node
 
 from swink import Agent, ExponentialBackoff, tool
 from swink.errors import ContextWindowOverflow, ModelThrottled
@@ -194,6 +198,9 @@ async def test_a_response_that_is_not_stored_cannot_be_continued(id: str):
 async def test_the_agent_is_the_one_model_there_is():
     async with serving([]) as served:
         assert [model.id async for model in served.client.models.list()] == ["agent"]
+        assert (await served.client.models.retrieve("agent")).id == "agent"
+        with pytest.raises(openai.NotFoundError, match="the model here is agent"):
+            await served.client.models.retrieve("gpt-5")
 
 
 @both
@@ -565,3 +572,22 @@ async def test_a_program_that_was_written_for_a_provider_works_as_it_is(
         await asyncio.to_thread(exec, PROGRAM, {})
     said = "user: My name is Ada.\nbot: Hello Ada.\nuser: Who am I?\nbot: You are Ada.\n"
     assert capsys.readouterr().out == said
+
+
+# Node
+
+
+@left_to_more
+async def test_the_package_for_node_calls_its_tools_streams_and_goes_on_with_responses():
+    modules = Path(sys.prefix, "node", "node_modules")
+    if not (modules / "openai").exists():
+        pytest.skip("the npm package openai is not installed; .ci/run brings it")
+    async with serving([CALL, "It is open."] * 2) as served:
+        asked = {"url": served.url, "modules": str(modules)}
+        told = await ask_node("openai_judge.mjs", asked)
+        assert (told["chat"], told["said"]) == ("It is open.", "It is open.")
+        assert (json.loads(told["arguments"]), told["tokens"]) == ({"door": 2}, 8)
+        assert told["refused"]["status"] == 400
+        assert told["refused"]["type"] == "invalid_request_error"
+        results = [[each.text for each in call.messages[-1:]] for call in served.model.calls[1::2]]
+        assert results == [["door 2 creaks"], ["it creaks"]]

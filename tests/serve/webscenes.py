@@ -216,10 +216,11 @@ async def _play(door: str, judge: str, names: list[str], protocols: list[str]) -
             for name in names
         ]
         asked = {"url": str(client.base_url).rstrip("/"), "modules": str(MODULES), "scenes": scenes}
-        return await _ask_node(judge, asked)
+        return await ask_node(judge, asked)
 
 
-async def _ask_node(judge: str, asked: dict[str, Any]) -> dict[str, Any]:
+async def ask_node(judge: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """What a program for Node prints that is told this."""
     process = await asyncio.create_subprocess_exec(
         node(),
         str(Path(__file__).with_name(judge)),

@@ -39,6 +39,7 @@ class OpenAIDoor:
         streams = "application/json, or text/event-stream with stream=true"
         return (
             Route("GET", "/v1/models", self._models, "The agent, as the one model there is"),
+            Route("GET", "/v1/models/{model}", self._model_of, "The agent, as a model"),
             Route(
                 "POST",
                 "/v1/chat/completions",
@@ -63,8 +64,16 @@ class OpenAIDoor:
         return failure(message, None, error_type(status))
 
     async def _models(self, exchange: Exchange) -> None:
-        entry = {"id": self._model, "object": "model", "created": 0, "owned_by": "swink"}
-        await exchange.send_json(200, {"object": "list", "data": [entry]})
+        await exchange.send_json(200, {"object": "list", "data": [self._entry]})
+
+    async def _model_of(self, exchange: Exchange) -> None:
+        if exchange.path["model"] != self._model:
+            raise Refused(404, f"the model here is {self._model}")
+        await exchange.send_json(200, self._entry)
+
+    @property
+    def _entry(self) -> dict[str, Any]:
+        return {"id": self._model, "object": "model", "created": 0, "owned_by": "swink"}
 
     async def _chat(self, exchange: Exchange) -> None:
         asked = read_chat(await exchange.json())
