@@ -10,6 +10,7 @@ from tests.serve.served import served
 from tests.serve.webscenes import DOOR_TOOL, PNG, SCENES, delete, play
 
 from swink.events import MessageDiscarded, MessageEnd, MessageStart, MessageUpdate, TextDelta
+from swink.memory import MemoryStore
 from swink.messages import AssistantMessage, ToolCall, UserMessage
 from swink.serve.agui.reply import AguiReply
 from swink.serve.hosting import LOCAL
@@ -167,6 +168,27 @@ async def test_a_client_that_leaves_ends_its_run_only_if_it_says_so(query, pause
         (run,) = conversation.runs.values()
         events = [each.event async for each in run.events()]
     assert events[-1].stop_reason == end
+
+
+@pytest.mark.parametrize("kind", ["approval", "client tool"])
+async def test_what_waits_is_answered_after_a_restart(kind):
+    """Another application over the same store goes on; the client answers it as it would have the first."""
+    store, is_ours = MemoryStore(), kind == "approval"
+    call = DELETE if is_ours else [ToolCall("call-1", "open_door", {"door": 2})]
+    known = {"id": "u-r1", "role": "user", "content": "Do it"}
+    reply = {"id": "a", "role": "assistant", "content": "", "toolCalls": [{"id": "call-1"}]}
+    tools = {"tools": [] if is_ours else [DOOR_TOOL]}
+    async with served([call], {"tools": [delete]}, store=store, **AGUI) as client:
+        await ask(client, "Do it", **tools)
+    resume = {"interruptId": "call-1", "status": "resolved", "payload": {"approved": True}}
+    brought = {"id": "r", "role": "tool", "toolCallId": "call-1", "content": "opened"}
+    answer = {"resume": [resume]} if is_ours else {}
+    before = [known, reply, *([] if is_ours else [brought])]
+    async with served(["Done."], {"tools": [delete]}, store=store, **AGUI) as client:
+        events = await ask(client, None, run="r2", before=before, **answer, **tools)
+        messages = (await client.messages("t"))["messages"]
+    assert text_of(events) == "Done."
+    assert messages[2]["content"][0]["text"] == ("deleted a.txt" if is_ours else "opened")
 
 
 async def test_rejected_and_cancelled_calls_do_not_run():

@@ -49,7 +49,7 @@ def texts(news):
 def test_a_reply_that_is_not_stored_contradicts(told, at):
     with pytest.raises(Contradiction) as refused:
         read_news(told, STORED, ())
-    assert refused.value.at == at
+    assert refused.value.news.at == at
     assert texts(refused.value.news) == ["And tomorrow?"]
 
 

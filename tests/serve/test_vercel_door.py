@@ -115,6 +115,18 @@ async def test_a_reply_is_not_made_again_in_place_of_the_stored_one():
     assert "not made again" in answer.json()["error"]["message"]
 
 
+async def test_a_reply_is_made_again_in_a_conversation_of_its_own():
+    async with served(["Paris.", "Lyon."], **VERCEL) as client:
+        await ask(client, user("Largest?"))
+        again = {"trigger": "regenerate-message", "query": "?on_conflict=fork"}
+        chunks = await ask(client, user("Largest?"), **again)
+        fork = chunks[0]["messageMetadata"]["conversation"]
+        told = [(await client.messages(id))["messages"] for id in ("t", fork)]
+    assert text_of(chunks) == "Lyon."
+    said = [[message["content"][0]["text"] for message in messages] for messages in told]
+    assert said == [["Largest?", "Paris."], ["Largest?", "Lyon."]]
+
+
 async def test_a_repeated_request_does_not_run_twice():
     async with served(["Paris."], **VERCEL) as client:
         first = await ask(client, user("Capital?"))
@@ -214,6 +226,12 @@ async def test_files_of_the_user_reach_the_model():
         await ask(client, sent)
     assert [type(block).__name__ for block in seen] == ["Text", "Image", "Document"]
     assert (seen[2].text, seen[2].title) == ("Hi", "a.txt")
+
+
+async def test_the_description_of_the_application_names_the_doors():
+    async with served(["never"], protocols=["native", "ag-ui", "vercel"]) as client:
+        described = await client.get("/openapi.json")
+    assert {"/ag-ui", "/vercel", "/vercel/{id}/stream"} <= {*described.json()["paths"]}
 
 
 def test_a_discarded_reply_empties_its_step():

@@ -75,17 +75,18 @@ class News(Struct, frozen=True):
     """The ids of all calls that the client has shown already."""
     is_whole: bool = True
     """Whether the client has all that is stored."""
+    at: int = 0
+    """With how many of the stored messages the client agrees."""
 
 
 class Contradiction(Exception):
-    """The client has a reply that is not stored; `at` is how many stored messages it agrees with."""
+    """The client has a reply that is not stored; `news` says how far it agrees, and what comes after."""
 
-    def __init__(self, at: int, news: News) -> None:
+    def __init__(self, news: News) -> None:
         super().__init__(
             "the history that was sent is not the one that is stored; send the new messages alone, or ask "
             "for a conversation of its own with ?on_conflict=fork"
         )
-        self.at = at
         self.news = news
 
 
@@ -117,12 +118,14 @@ def read_news(told: Sequence[Told], stored: Sequence[Message], waiting: Collecti
         rest = rest[1:]
     users = [each for each in rest if isinstance(each, ToldUser)]
     is_whole = same == len(ours)
+    at = len(stored) if is_whole else ours[same][0]
+    new_ids = tuple([each.id for each in users])
     if len(users) == len(rest):
-        return News(_messages(users), results, ids, tuple([each.id for each in users]), calls, is_whole)
+        return News(_messages(users), results, ids, new_ids, calls, is_whole, at)
     last = max(index for index, each in enumerate(rest) if isinstance(each, ToldReply))
     users = [each for each in rest[last + 1 :] if isinstance(each, ToldUser)]
-    at = ours[same][0] if same < len(ours) else len(stored)
-    raise Contradiction(at, News(_messages(users), {}, ids, tuple([each.id for each in users]), calls, False))
+    new_ids = tuple([each.id for each in users])
+    raise Contradiction(News(_messages(users), {}, ids, new_ids, calls, False, at))
 
 
 def media_of(url: str, kind: str, where: str, title: str | None = None) -> Media:

@@ -43,6 +43,8 @@ class AskedRun(Struct, frozen=True, kw_only=True):
     client_tools: Sequence[ClientTool] = ()
     key: str | None = None
     """What tells a request that is sent again from a new one."""
+    again: bool = False
+    """Whether the last reply is to be made again, in a conversation of its own."""
 
 
 class Before(Struct, frozen=True):
@@ -109,14 +111,17 @@ class WebRuns:
         stored = () if conversation is None else conversation.messages
         waiting = _Waiting(conversation, asked.client_tools)
         answers = waiting.answers(asked.answers, stored)
+        is_other = asked.again
         try:
             news = read_news(asked.told, stored, waiting.ids)
         except Contradiction as other:
             if not may_fork:
                 raise Refused(409, str(other)) from None
-            news, stored, answers = other.news, stored[: other.at], {}
+            news, is_other = other.news, True
+        if is_other:
+            stored, answers = stored[: news.at], {}
             if conversation is not None:
-                conversation = await self._host.fork(caller, conversation.id, other.at)
+                conversation = await self._host.fork(caller, conversation.id, news.at)
         if conversation is None:
             conversation = await self._host.create(caller, id=asked.conversation)
         run = await conversation.start(

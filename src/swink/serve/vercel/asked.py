@@ -32,8 +32,6 @@ class AskedChat(Struct, frozen=True):
 
     run: AskedRun
     going_on: str | None = None
-    is_again: bool = False
-    """Whether the last reply is to be made again."""
 
 
 def read_chat(body: Any, unknown: UnknownFields) -> AskedChat:
@@ -57,9 +55,10 @@ def read_chat(body: Any, unknown: UnknownFields) -> AskedChat:
         told=told,
         answers=answers,
         client_tools=[client_tool(tool) for tool in members(request.get("tools"))],
+        again=request.get("trigger") == "regenerate-message",
         key=_key(str(last_id), last.get("parts")) if is_new else None,
     )
-    return AskedChat(run, going_on, request.get("trigger") == "regenerate-message")
+    return AskedChat(run, going_on)
 
 
 def _key(id: str, parts: Any) -> str:

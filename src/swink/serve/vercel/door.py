@@ -47,7 +47,6 @@ class VercelDoor:
                 self._resume,
                 summary="Stream the UI message that is under way, from its beginning; 204 if there is none",
                 query=(LEAVE,),
-                statuses=(204,),
                 kind=stream,
             ),
         ]
@@ -58,7 +57,7 @@ class VercelDoor:
 
     async def _run(self, exchange: Exchange) -> None:
         asked = await read_asked(exchange, read_chat, self._unknown)
-        if asked.is_again and not may_fork(exchange):
+        if asked.run.again and not may_fork(exchange):
             raise Refused(409, _AGAIN)
         begun = await self._runs.begin(exchange.caller, asked.run, may_fork=may_fork(exchange))
         answered = {*begun.run.start.approvals, *begun.run.start.tool_results}

@@ -28,6 +28,7 @@ _MEANINGS = {
     **_OF_BODIES,
     409: "the conversation cannot do that now",
     410: "the events asked for are gone",
+    500: "the application's own code failed; the server's log says why",
 }
 _FAILURE = {
     "type": "object",
