@@ -1,6 +1,7 @@
 """Tool sets: tools under other names, fewer of them, or as each turn wants them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from swink.tools import (
     prefixed,
     prepared,
     renamed,
+    script_tools,
+    skill_tools,
 )
 
 
@@ -147,6 +150,15 @@ def test_each_does_what_it_says_on_every_kind_of_source():
         assert names(renamed(source, {have[0]: "other"})) == ["other", *have[1:]]
         assert names(filtered(source, lambda tool, first=have[0]: tool.name == first)) == have[:1]
         assert names(prepared(source, lambda _, tool: tool)) == have
+
+
+def test_tools_of_scripts_and_of_skills_are_changed_like_others(tmp_path: Path):
+    (tmp_path / "greet.toml").write_text('description = "Greet."\ncommand = "echo hello"\n')
+    (tmp_path / "tea").mkdir()
+    (tmp_path / "tea" / "SKILL.md").write_text("---\nname: tea\ndescription: Makes tea.\n---\nBoil water.\n")
+    source = [*skill_tools(tmp_path), script_tools(tmp_path)]
+    assert names(prefixed(source, "my_")) == ["my_skill", "my_greet"]
+    assert names(filtered(source, lambda tool: tool.name == "greet")) == ["greet"]
 
 
 def test_a_set_is_a_source_of_tools():

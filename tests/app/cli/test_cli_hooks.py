@@ -42,4 +42,5 @@ def test_hooks_are_listed_and_tried(place: Place, project: Path):
 def test_what_cannot_be_tried_is_refused(place: Place):
     assert place.swink("hooks", "test", "PreToolUse").code == 2
     assert "--input is no JSON" in place.swink("hooks", "test", "Stop", "--input", "{").err
+    assert "--input is nested too deeply" in place.swink("hooks", "test", "Stop", "--input", "[" * 50_000).err
     assert place.swink("hooks", "test", "BeforeTool").code == 2

@@ -77,6 +77,8 @@ def _read_input(text: str | None) -> dict[str, Any]:
         found: Any = json.loads(text or "{}")
     except ValueError as error:
         raise MisuseError(f"--input is no JSON: {error}") from error
+    except RecursionError:
+        raise MisuseError("--input is nested too deeply") from None
     if not isinstance(found, dict):
         raise MisuseError("--input is the JSON object of a tool's arguments")
     return cast("dict[str, Any]", found)
