@@ -18,7 +18,7 @@ from swink.messages.checks import check_type, check_word
 from swink.messages.records import CustomSaved, FilesChanged, Label, MessageSaved, Record, type_of
 from swink.system.threads import in_thread, off_loop
 
-_JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval"})
+_JOURNAL = frozenset({"turn_opened", "call_started", "call_ended", "approval", "run_started", "run_events"})
 _ROLES = ("user", "assistant", "tool_result", "custom")
 
 

@@ -168,6 +168,27 @@ class FilesChanged(_Record, frozen=True, tag="files_changed"):
     certain: bool = True
 
 
+class RunStarted(_Record, frozen=True, tag="run_started"):
+    """A run that a server began for a client; `key` and `asked` tell a request that is sent again."""
+
+    run: str
+    caller: str
+    input: list[Message] = field(default_factory=list[Message])
+    key: str | None = None
+    asked: str = ""
+    client_tools: list[str] = field(default_factory=list[str])
+
+
+class RunEvents(_Record, frozen=True, tag="run_events"):
+    """What a served run has said from its event number `first` on, and whether that was all."""
+
+    durable: ClassVar[bool] = False
+    run: str
+    first: int
+    events: list[Any] = field(default_factory=list[Any])
+    ended: bool = False
+
+
 class UnknownRecord(Struct, frozen=True):
     """A record of a type that this release does not know: kept as it is, and otherwise skipped."""
 
@@ -192,6 +213,8 @@ KnownRecord = (
     | CallEnded
     | PendingApproval
     | FilesChanged
+    | RunStarted
+    | RunEvents
 )
 Record = KnownRecord | UnknownRecord
 
@@ -367,7 +390,7 @@ class Conversation:
                     self.files.pop()
                 if record.after != record.before:
                     self.files.append(record)
-            case UnknownRecord():
+            case UnknownRecord() | RunStarted() | RunEvents():
                 pass
 
     def by_number(

@@ -110,7 +110,9 @@ class AgentApp:
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
-            if message["type"] == "lifespan.shutdown":
+            if message["type"] == "lifespan.startup":
+                self.host.take_up_soon()
+            elif message["type"] == "lifespan.shutdown":
                 await self.aclose()
             await send({"type": message["type"] + ".complete"})
             if message["type"] == "lifespan.shutdown":

@@ -1,11 +1,13 @@
 """The servers: a local model over other protocols, and the proxy for holders of a token."""
 
+import json
 import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -81,6 +83,81 @@ def test_an_agent_is_served_and_keeps_its_conversations_in_the_store(place: Plac
     with running(place, *arguments) as process:
         said = httpx.get(f"{first_url(process)}/conversations/{id}/messages").json()
     assert [message["content"][0]["text"] for message in said["messages"]] == ["Capital of France?", "Paris."]
+
+
+KILLED = """
+import os
+from swink import Agent, tool
+from swink.messages import ToolCall
+from swink.testing import Pause, ScriptedModel
+
+
+@tool
+async def note(text: str) -> str:
+    "Write a line down."
+    with open("notes.txt", "a") as file:
+        file.write(text)
+    return "noted"
+
+
+def make(request):
+    call = [] if os.path.exists("notes.txt") else [ToolCall("c1", "note", {"text": "once"})]
+    reply = ["Paris."] if os.path.exists("killed") else ["Par", Pause(60)]
+    return Agent("test:m", stream_fn=ScriptedModel([*call, reply]), tools=[note])
+"""
+
+
+def test_a_run_goes_on_after_the_process_was_killed_and_nothing_is_told_twice(place: Place):
+    place.write("served_agents.py", KILLED)
+    arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "jsonl:served")
+    process = place.start(*arguments)
+    seen: list[tuple[int, Any]] = []
+    try:
+        path, url = begin_run(first_url(process))
+        for number, event in events_of(url, 0):
+            seen.append((number, event))
+            if event["type"] == "message_update" and event["delta"].get("text") == "Par":
+                break
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+    place.write("killed", "")
+    with running(place, *arguments) as process:
+        url = f"{first_url(process)}{path}/events"
+        seen += list(events_of(url, seen[-1][0]))
+        again = list(events_of(url, 0))
+    numbers, events = [number for number, _ in seen], [event for _, event in seen]
+    assert numbers == list(range(1, len(numbers) + 1))
+    names = [event["type"] for event in events]
+    assert [names.count(name) for name in ("agent_start", "agent_end", "message_discarded")] == [1, 1, 1]
+    assert names.count("turn_start") == names.count("turn_end") == 2
+    told = [event for event in events if event["type"] == "message_end"]
+    assert [words(event["message"]) for event in told] == ["Capital of France?", "", "noted", "Paris."]
+    assert [words(message) for message in events[-1]["messages"]] == [words(each["message"]) for each in told]
+    assert (place.here / "notes.txt").read_text() == "once"
+    assert [event for _, event in again if event["type"] == "message_end"] == told
+
+
+def begin_run(url: str) -> tuple[str, str]:
+    """The path of a run that has begun, and the URL of its events."""
+    id = httpx.post(f"{url}/conversations", json={}).json()["id"]
+    path = f"/conversations/{id}/runs"
+    path += "/" + httpx.post(url + path, json={"input": "Capital of France?"}).json()["run_id"]
+    return path, f"{url}{path}/events"
+
+
+def events_of(url: str, after: int) -> Iterator[tuple[int, Any]]:
+    number = 0
+    with httpx.stream("GET", url, headers={"Last-Event-ID": str(after)}, timeout=60) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("id: "):
+                number = int(line[4:])
+            elif line.startswith("data: "):
+                yield number, json.loads(line[6:])
+
+
+def words(message: Any) -> str:
+    return "".join([block.get("text", "") for block in message["content"]])
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ async def _serve(
                 if host not in _LOOPBACK:
                     remedy = "put a reverse proxy with https in front"
                     say(f"tokens and prompts travel in clear text; {remedy}", "warning")
+                app.host.take_up_soon()
                 await stopped.wait()
                 await app.aclose()
     except OSError as error:

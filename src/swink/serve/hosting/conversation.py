@@ -4,17 +4,22 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from swink.agent.policy import Answer
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound
 from swink.memory import Session, SessionMeta
-from swink.messages import Input, Message, ToolResult
-from swink.messages.records import PendingApproval
+from swink.messages import Input, Message, ToolResult, as_messages
+from swink.messages.jsondata import encode
+from swink.messages.records import PendingApproval, RunStarted
 from swink.messages.redact import describe_traceback
 from swink.serve.hosting.clienttools import ClientTool
-from swink.serve.hosting.eventlog import EventLog
+from swink.serve.hosting.eventlog import EventLog, Numbered
 from swink.serve.hosting.hostedrun import HostedRun
+from swink.serve.hosting.recording import RecordingSession
+from swink.serve.hosting.resumption import Resumption
+from swink.serve.hosting.runrecords import RecordedRun, recorded_runs
 from swink.serve.hosting.servedagent import RunStart, WhenBusy, bind, make_agent
 from swink.serve.hosting.terms import AgentRequest, Caller
 from swink.serve.wire import Refused
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("swink.serve")
 
+_OTHER = "this Idempotency-Key was sent with another request; take a new one"
+UNSEEN = 1_000_000
+"""More events than a client can have seen that are not recorded; later numbers begin behind them."""
 BUSY_PAUSE = 0.5
 """Seconds between two looks whether a conversation that another worker has is free."""
 
@@ -74,11 +82,39 @@ class Conversation:
         """Whether a run is under way here, or waits."""
         return self.running is not None or self._turn.locked() or self.waiting > 0
 
-    def run(self, id: str) -> HostedRun:
-        """A run that this process knows of; `Refused` if there is none of that id."""
-        if (run := self.runs.get(id)) is None:
+    async def find_run(self, id: str, after: int = 0) -> HostedRun:
+        """A run of this process, or one that another process began; `Refused` if there is none of that id.
+
+        One that has not ended is gone on with here, unless its worker lives. `after` is the last event that
+        the client has: what follows gets higher numbers.
+        """
+        if (run := self.runs.get(id)) is not None:
+            return run
+        recorded = (await self._recorded()).get(id)
+        if (run := self.runs.get(id)) is not None:
+            return run  # somebody else has asked for it meanwhile
+        if recorded is None:
             raise Refused(404, "there is no such run in this conversation")
+        tools = [ClientTool(name) for name in recorded.started.client_tools]
+        run = self._new_run(id, RunStart(input=recorded.started.input or None, client_tools=tools))
+        if recorded.ended:
+            _feed(run, recorded)
+            run.refuse(Refused(409, "the run has ended"))
+            run.log.close()
+        else:
+            self._host.admit(self.caller)
+        self.runs[id] = run
+        if recorded.ended:
+            self._host.keep(self)
+        else:
+            self._host.carry(self, self._carry_on(run, after))
         return run
+
+    async def take_up(self) -> None:
+        """Go on with the runs that another process began and did not end."""
+        for id, recorded in (await self._recorded()).items():
+            if not recorded.ended and id not in self.runs:
+                await self.find_run(id, recorded.last + UNSEEN)
 
     async def start(
         self,
@@ -97,6 +133,8 @@ class Conversation:
 
         The same `key` again gives the run that was started with it. `more` are further fields of `RunStart`.
         """
+        if when_busy not in ("queue", "refuse"):
+            raise Refused(400, 'when_busy is "queue" or "refuse"')
         start = RunStart(
             input=input,
             approvals=approvals or {},
@@ -106,22 +144,29 @@ class Conversation:
             state=state,
             **more,
         )
-        if key is not None and (known := self._keys.get(key)) is not None:
+        if key is not None and (known := await self._keyed(key, start)) is not None:
             return known
         is_queued = self.is_busy
         if is_queued and when_busy == "refuse":
             raise Refused(409, "a run of this conversation is under way; wait for it, or ask to be queued")
         if self.waiting >= self._host.limits.waiting:
             raise Refused(429, "too many runs wait in this conversation; try again when one has ended")
-        run = HostedRun(f"run_{secrets.token_hex(12)}", start, EventLog(self._host.limits.events))
+        run = self._new_run(f"run_{secrets.token_hex(12)}", start)
         self._host.admit(self.caller)
         self.runs[run.id] = run
         if key is not None:
             self._keys[key] = run
         self.waiting += 1
-        self._host.carry(self, self._carry(run, when_busy == "queue"))
+        self._host.carry(self, self._carry(run, key, when_busy == "queue"))
         if not is_queued:
-            await run.wait_begun()
+            try:
+                await run.wait_begun()
+            except _Repeated as repeated:
+                self._drop(run, key)
+                return await self.find_run(repeated.run)
+            except Refused:
+                self._drop(run, key)
+                raise
         return run
 
     def take(self, session: Session) -> None:
@@ -129,46 +174,173 @@ class Conversation:
         if not self.is_busy:
             self._session = session
 
-    async def _carry(self, run: HostedRun, may_wait: bool) -> None:
+    async def _carry(self, run: HostedRun, key: str | None, may_wait: bool) -> None:
         """The life of a run: its turn, the claim on the session, the agent, the end."""
         is_waiting = True
         try:
             async with self._turn:
                 is_waiting, self.waiting, self.running = False, self.waiting - 1, run
-                try:
-                    await self._carry_claimed(run, may_wait)
-                finally:
-                    self.running = None
-        except Refused as refused:
-            run.refuse(refused)
-        except SessionError as error:
-            run.refuse(refusal_of_store(error))
+                while not await self._claimed(run, key, may_wait):  # noqa: ASYNC110 - another process has it
+                    await asyncio.sleep(BUSY_PAUSE)
         except Exception as error:
-            # A hook of the application's, or a fault of ours: the client's stream ends all the same.
-            log.error("run %s failed\n%s", run.id, describe_traceback(error))
-            run.refuse(Refused(500, "the run failed; the server's log says why"))
+            run.refuse(_refusal(run, error))
         finally:
             self.waiting -= is_waiting
-            await run.finish()
-            self._host.release(self.caller)
-            self._host.keep(self)
+            await self._let_go(run)
 
-    async def _carry_claimed(self, run: HostedRun, may_wait: bool) -> None:
-        while True:
-            try:
-                async with self._host.claim(self.id) as session:
-                    self._session = session
-                    request = AgentRequest(self.caller, self.id)
-                    made = await make_agent(self._host.factory, request)
-                    self._client_tools |= {tool.name for tool in run.start.client_tools}
-                    seconds = self._host.limits.approval_seconds
-                    await run.carry_out(*bind(made, run.start, seconds, session=session))
-                return
-            except SessionBusy:
-                if not may_wait:
-                    text = "a run of this conversation is under way on another worker; wait for its end"
-                    raise Refused(409, text) from None
-            await asyncio.sleep(BUSY_PAUSE)
+    async def _claimed(self, run: HostedRun, key: str | None, may_wait: bool) -> bool:
+        """Carry out a run while the session is claimed; False if another worker has it."""
+        try:
+            async with self._host.claim(self.id) as session:
+                self._session = session
+                if key is not None and (known := await self._recorded_with(key, run.start)) is not None:
+                    raise _Repeated(known)
+                await self._carry_out(run, session, key)
+            return True
+        except SessionBusy:
+            if may_wait:
+                return False
+            if key is not None and (known := await self._recorded_with(key, run.start)) is not None:
+                raise _Repeated(known) from None
+            raise Refused(
+                409, "a run of this conversation is under way on another worker; wait for its end"
+            ) from None
+
+    async def _carry_on(self, run: HostedRun, after: int) -> None:
+        """Follow a run that another process began, and go on with it as soon as nobody else has it."""
+        try:
+            while not run.log.closed:
+                try:
+                    async with self._turn, self._host.claim(self.id) as session:
+                        recorded = (await self._recorded())[run.id]
+                        _feed(run, recorded)
+                        if recorded.ended:
+                            break
+                        self._session, self.running = session, run
+                        run.log.last = max(run.log.last, after)
+                        run.resumption = Resumption(recorded.events, has_prompt=bool(recorded.started.input))
+                        await self._carry_out(run, session, recorded.started.key)
+                        break
+                except SessionBusy:
+                    _feed(run, recorded := (await self._recorded())[run.id])
+                    if recorded.ended:
+                        break
+                await asyncio.sleep(BUSY_PAUSE)
+        except Exception as error:
+            run.refuse(_refusal(run, error))
+        finally:
+            await self._let_go(run)
+
+    async def _carry_out(self, run: HostedRun, session: Session, key: str | None) -> None:
+        """Run the agent on the session; the end is recorded before the claim is given back."""
+        recording = RecordingSession(session, run.id, run.log)
+        start = run.start
+        names = [tool.name for tool in start.client_tools]
+        started = RunStarted(
+            run.id,
+            self.caller.name,
+            [] if start.input is None else list(as_messages(start.input)),
+            key,
+            _digest(start),
+            names,
+        )
+        self._client_tools |= set(names)
+        try:
+            made = await make_agent(self._host.factory, AgentRequest(self.caller, self.id))
+            run.recording = recording
+            if run.resumption is not None:
+                for event in run.resumption.missing(is_open=session.conversation.open is not None):
+                    recording.publish(event)
+            seconds = self._host.limits.approval_seconds
+            await run.carry_out(*bind(made, start, seconds, session=recording), started)
+        except Exception as error:
+            refused = _refusal(run, error)
+            if not run.log.last and not run.begun.done():
+                run.recording = None  # it never began: nothing is recorded of it
+            run.refuse(refused)
+        finally:
+            await run.finish()
+
+    async def _let_go(self, run: HostedRun) -> None:
+        if self.running is run:
+            self.running = None
+        await run.finish()
+        self._host.release(self.caller)
+        self._host.keep(self)
+
+    def _drop(self, run: HostedRun, key: str | None) -> None:
+        """Forget a run that never began."""
+        self.runs.pop(run.id, None)
+        if key is not None and self._keys.get(key) is run:
+            del self._keys[key]
+
+    def _new_run(self, id: str, start: RunStart) -> HostedRun:
+        run = HostedRun(id, start, EventLog(self._host.limits.events))
+
+        async def older(after: int) -> Sequence[Numbered]:
+            recorded = (await self._recorded()).get(id)
+            return [] if recorded is None else [each for each in recorded.events if each.id > after]
+
+        run.log.older = older
+        return run
+
+    async def _recorded(self) -> dict[str, RecordedRun]:
+        try:
+            return recorded_runs(await self._host.store.load(self.id, types=("run_started", "run_events")))
+        except SessionError as error:
+            raise refusal_of_store(error) from None
+
+    async def _keyed(self, key: str, start: RunStart) -> HostedRun | None:
+        """The run that was started with this key, here or on another worker."""
+        if (known := self._keys.get(key)) is not None:
+            if _digest(known.start) != _digest(start):
+                raise Refused(422, _OTHER)
+            return known
+        found = await self._recorded_with(key, start)
+        return self._keys.get(key) if found is None else await self.find_run(found)
+
+    async def _recorded_with(self, key: str, start: RunStart) -> str | None:
+        for id, recorded in (await self._recorded()).items():
+            if recorded.started.key == key:
+                if recorded.started.asked != _digest(start):
+                    raise Refused(422, _OTHER)
+                return id
+        return None
+
+
+class _Repeated(Refused):
+    """A request with an idempotency key that another worker has answered already."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(409, "this request was answered already")
+        self.run = run
+
+
+def _feed(run: HostedRun, recorded: RecordedRun) -> None:
+    """Give the log what is recorded and it does not have."""
+    for numbered in recorded.events:
+        if numbered.id > run.log.last:
+            run.log.put(numbered)
+    run.log.recorded = run.log.last
+
+
+def _digest(start: RunStart) -> str:
+    """What tells whether a request asks for the same."""
+    said = (
+        [] if start.input is None else [getattr(item, "content", item) for item in as_messages(start.input)]
+    )
+    asked = [said, sorted(start.approvals), sorted(start.tool_results), start.output, start.state]
+    return sha256(encode(asked)).hexdigest()[:32]
+
+
+def _refusal(run: HostedRun, error: Exception) -> Refused:
+    """What a client is told of a run that could not be carried out."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, SessionError):
+        return refusal_of_store(error)
+    log.error("run %s failed\n%s", run.id, describe_traceback(error))
+    return Refused(500, "the run failed; the server's log says why")
 
 
 def refusal_of_store(error: SessionError) -> Refused:

@@ -32,7 +32,7 @@ Older = Callable[[int], Awaitable[Sequence[Numbered]]]
 class EventLog:
     """The events of a run, from its first to its last."""
 
-    __slots__ = ("_dropped", "_keep", "_numbered", "_waiters", "closed", "last", "older")
+    __slots__ = ("_dropped", "_keep", "_numbered", "_waiters", "closed", "last", "older", "recorded")
 
     def __init__(self, keep: int, older: Older | None = None) -> None:
         self._keep = keep
@@ -44,6 +44,8 @@ class EventLog:
         self.closed = False
         """Whether no event follows any more."""
         self.older = older
+        self.recorded = 0
+        """Up to which event `older` has them; none after it leaves the memory."""
 
     def push(self, event: AgentEvent) -> Numbered:
         """Add the next event and wake who waits for it."""
@@ -57,7 +59,8 @@ class EventLog:
         self.last = numbered.id
         kept = self._numbered
         kept.append(numbered)
-        if len(kept) > self._keep + (self._keep >> 2):
+        is_safe = self.older is None or kept[-min(self._keep, len(kept))].id <= self.recorded
+        if len(kept) > self._keep + (self._keep >> 2) and is_safe:
             self._dropped = kept[-self._keep - 1].id
             del kept[: -self._keep]
         if self._waiters:

@@ -18,10 +18,14 @@ from swink.serve.hosting.conversation import Conversation, refusal_of_store
 from swink.serve.hosting.eventlog import EventLog
 from swink.serve.hosting.hostedrun import HostedRun
 from swink.serve.hosting.servedagent import RunStart, bind, make_agent
-from swink.serve.hosting.terms import AgentRequest, Caller, Factory, ServeLimits
+from swink.serve.hosting.terms import LOCAL, AgentRequest, Caller, Factory, ServeLimits
 from swink.serve.wire import Refused
 
 log = logging.getLogger("swink.serve")
+
+TAKEN_UP = 200
+"""How many conversations, the last updated first, are looked through for runs to go on with."""
+_PLACE = "swink-serve"
 
 
 class Host:
@@ -44,6 +48,7 @@ class Host:
         self._running: Counter[str] = Counter()
         self._known: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         self._kept: dict[str, tuple[Conversation, asyncio.TimerHandle | None]] = {}
+        self._taking_up: asyncio.Task[None] | None = None
         self._tasks: dict[asyncio.Task[None], Conversation | None] = {}
 
     async def create(self, caller: Caller, title: str = "", *, id: str | None = None) -> Conversation:
@@ -171,9 +176,38 @@ class Host:
             async with await self.store.open(id) as session:
                 yield session
 
+    def take_up_soon(self) -> None:
+        """Go on with the runs that the process before this one did not end; clients that ask come first."""
+        if self._taking_up is None:
+            self._taking_up = asyncio.get_running_loop().create_task(self._take_up(), name="swink-take-up")
+
+    async def _take_up(self) -> None:
+        await asyncio.sleep(self.limits.take_up_seconds)
+        try:
+            await self.take_up()
+        except SessionError as error:
+            log.error("runs of before are not gone on with: %s", error)
+
+    async def take_up(self) -> None:
+        """Go on with the runs of conversations that the process before this one did not end."""
+        for meta in await self.store.list(limit=TAKEN_UP):
+            place, _, name = (meta.directory or "").partition(":")
+            if self._directory is None and (place != _PLACE or not name):
+                continue
+            if self._directory is not None and meta.directory != self._directory:
+                continue
+            caller = LOCAL if self._directory is not None else Caller(name)
+            try:
+                await (await self.open(caller, meta.id)).take_up()
+            except Refused as refused:
+                log.warning("the runs of conversation %s are not gone on with: %s", meta.id, refused)
+
     async def aclose(self) -> None:
         """Begin no more runs; let those under way end their turn, and save them."""
         self.closing = True
+        if self._taking_up is not None:
+            self._taking_up.cancel()
+            await asyncio.wait([self._taking_up])
         for conversation in {owner for owner in self._tasks.values() if owner is not None}:
             for run in conversation.runs.values():
                 run.pause()
@@ -222,4 +256,4 @@ class Host:
 
     def _place(self, caller: Caller) -> str:
         """Where the sessions of a caller are said to have taken place."""
-        return self._directory or f"swink-serve:{caller.name}"
+        return self._directory or f"{_PLACE}:{caller.name}"

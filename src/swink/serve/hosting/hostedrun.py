@@ -8,27 +8,29 @@ Clients that leave do not end it. Whatever happens, the events go from `AgentSta
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
 
+from msgspec.structs import replace
+
 from swink.agent.agent import Agent
 from swink.agent.agentresult import AgentResult
 from swink.agent.policy import Answer, Approved, Deferred, Rejected
-from swink.errors import AgentError
+from swink.errors import AgentError, InvalidContinue, NoMessages
 from swink.events import AgentEnd, AgentEvent, AgentStart, ApprovalRequested, ApprovalResolved, CustomEvent
 from swink.messages import Input, ToolCall
+from swink.messages.records import RunStarted
 from swink.messages.redact import describe_traceback
 from swink.serve.hosting.approvals import Approvals
 from swink.serve.hosting.eventlog import EventLog, Numbered
+from swink.serve.hosting.recording import RecordingSession
+from swink.serve.hosting.resumption import Resumption
 from swink.serve.hosting.servedagent import RunStart, refusal_of
 from swink.serve.wire import Refused
 
 log = logging.getLogger("swink.serve")
-
-Finish = Callable[["HostedRun", AgentEnd], Awaitable[None]]
-"""Stores how a run has ended, before its readers are told."""
 
 
 class HostedRun:
@@ -46,6 +48,10 @@ class HostedRun:
         """Whether the run could begin: set when it has, and with a `Refused` if it could not."""
         self.is_pausing = False
         """Whether the application is shutting down: then the run goes on in its next process."""
+        self.recording: RecordingSession | None = None
+        """What records the events, if the run is one of a conversation."""
+        self.resumption: Resumption | None = None
+        """What is known of the run, if it was begun in another process."""
         self._agent: Agent[Any, Any] | None = None
         self._approvals: Approvals | None = None
         self._is_aborted = False
@@ -123,23 +129,35 @@ class HostedRun:
 
     def _tell(self, event: AgentEvent) -> None:
         if self._end is None and not self.is_over:
-            self.log.push(event)
+            self._number(event)
 
     async def wait_begun(self) -> None:
         """Return once the run has begun; raises `Refused` if it cannot begin."""
         await asyncio.wait([self.begun])
         self.begun.result()
 
-    async def carry_out(self, agent: Agent[Any, Any], approvals: Approvals) -> None:
+    async def carry_out(
+        self, agent: Agent[Any, Any], approvals: Approvals, started: RunStarted = RunStarted("", "")
+    ) -> None:
         """Run the agent, which is bound to the conversation, from its first event to its last."""
         if self._is_aborted:
             raise Refused(409, "the run was aborted before it began")
         _current.set(self)  # the task is the run's own
         given, options = self.start.run_options()
+        resumption = self.resumption
+        if resumption is not None:
+            given = given if resumption.lacks_prompt else None
         try:
             stream = agent.stream(given, **options)
+        except (InvalidContinue, NoMessages) as error:
+            if resumption is None:
+                raise refusal_of(error) from None
+            self._end = resumption.end_of(agent.messages)
+            return
         except AgentError as error:
             raise refusal_of(error) from None
+        if self.recording is not None and resumption is None:
+            await self.recording.begin(started)
         self._agent, self._approvals = agent, approvals
         with agent.subscribe(self._publish):
             try:
@@ -177,22 +195,45 @@ class HostedRun:
                 self.log.push(AgentStart())
             self._end = AgentEnd((), "aborted" if self._is_aborted else "error", reason)
 
-    async def finish(self, store: Finish | None = None) -> None:
-        """Store the end, then let readers see it."""
+    async def finish(self) -> None:
+        """Record the end, then let readers see it; does nothing the second time."""
+        if self.log.closed:
+            return
         end = self._end or AgentEnd((), "aborted", "the run was cancelled")
         self._mark_begun()
-        if not self.is_pausing:
-            if store is not None:
-                await store(self, end)
+        if self.recording is not None:
+            if self.resumption is not None:
+                end = replace(end, messages=(*self.resumption.messages, *end.messages))
+            await self.recording.finish(None if self._goes_on(end) else end)
+        elif not self.is_pausing:
             if not self.log.last:
                 self.log.push(AgentStart())
             self.log.push(end)
         self.log.close()
 
+    def _goes_on(self, end: AgentEnd) -> bool:
+        """Whether the run was only stopped for another process to go on with it."""
+        return (
+            self.is_pausing
+            and not self._is_aborted
+            and (end.reason == "paused" or end.stop_reason == "aborted")
+        )
+
     def _publish(self, event: AgentEvent) -> None:
         if isinstance(event, AgentEnd):
-            self._end = event  # readers see it when it is stored
-        elif self._approvals is None or self._approvals.shows(event):
+            self._end = event  # readers see it when it is recorded
+            return
+        if self._approvals is not None and not self._approvals.shows(event):
+            return
+        told = event if self.resumption is None else self.resumption.untold(event)
+        if told is None:
+            return
+        self._number(told)
+
+    def _number(self, event: AgentEvent) -> None:
+        if self.recording is not None:
+            self.recording.publish(event)
+        else:
             self.log.push(event)
 
     def _mark_begun(self) -> None:

@@ -9,11 +9,11 @@ from msgspec import Struct
 from swink.agent.agent import Agent
 from swink.agent.policy import Answer, Inject, Policy, PolicyContext, TurnVerdict
 from swink.errors import AgentError, InvalidContinue, InvalidInput, MisuseError, NoMessages
-from swink.memory import Session
 from swink.messages import Input, Message, ToolResult, as_messages
 from swink.messages.redact import describe_traceback
 from swink.serve.hosting.approvals import Approvals
 from swink.serve.hosting.clienttools import ClientTool, tools_of
+from swink.serve.hosting.recording import RecordingSession
 from swink.serve.hosting.terms import AgentRequest, Factory
 from swink.serve.wire import Refused
 from swink.stream import StreamOptions
@@ -91,7 +91,7 @@ def bind(
     start: RunStart,
     approval_seconds: float,
     *,
-    session: Session | None = None,
+    session: RecordingSession | None = None,
     messages: Sequence[Message] = (),
 ) -> tuple[Agent[Any, Any], Approvals]:
     """A copy of the agent with the conversation's history, and what answers its questions."""

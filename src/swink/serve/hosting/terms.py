@@ -63,10 +63,13 @@ class ServeLimits(Struct, frozen=True, kw_only=True):
     """How long a reader may take to accept what is sent; it is cut off then, and may come back."""
     silence_seconds: float = 15.0
     """After so long without an event a stream says that it is still there."""
-    lease_seconds: float = 30.0
+    lease_seconds: float = 10.0
     """How long the claim of a worker that died holds a conversation."""
     shutdown_seconds: float = 10.0
     """How long runs get to end their turn when the application is shut down."""
+
+    take_up_seconds: float = 5.0
+    """How long a new process leaves clients to ask for their runs, before it goes on with the rest."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -110,7 +110,7 @@ class NativeDoor:
 
     async def _events(self, exchange: Exchange) -> None:
         after = last_event_id(exchange.headers.get("last-event-id"))
-        run = await self._run(exchange)
+        run = await self._run(exchange, after)
         is_owner = exchange.query.get("abort_on_disconnect") in ("1", "true")
         batches = run.log.batches(after, self._host.limits.silence_seconds)
         try:
@@ -147,7 +147,7 @@ class NativeDoor:
         note = given.reason or ""
         answer: Answer = Approved(given.arguments, note) if given.approved else Rejected(given.reason)
         conversation = await self._conversation(exchange)
-        run = conversation.run(exchange.path["run"])
+        run = await conversation.find_run(exchange.path["run"])
         if any(call.call_id == given.call_id for call in conversation.pending) and run.is_over:
             run = await conversation.start(None, approvals={given.call_id: answer})
         else:
@@ -157,5 +157,5 @@ class NativeDoor:
     async def _conversation(self, exchange: Exchange) -> Conversation:
         return await self._host.open(exchange.caller, exchange.path["id"])
 
-    async def _run(self, exchange: Exchange) -> HostedRun:
-        return (await self._conversation(exchange)).run(exchange.path["run"])
+    async def _run(self, exchange: Exchange, after: int = 0) -> HostedRun:
+        return await (await self._conversation(exchange)).find_run(exchange.path["run"], after)
