@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +29,7 @@ from swink.stream import Error, Start, TextDelta, TextStart
 from swink.teams import agent_tool
 from swink.testing import ScriptedModel
 
-openai = Later("openai")
+openai, uvicorn = Later("openai"), Later("uvicorn")
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 SCHEMA = {"type": "object", "properties": {"door": {"type": "integer"}}, "required": ["door"]}
@@ -479,10 +480,25 @@ async def test_a_result_for_a_call_that_does_not_wait_is_refused():
 @both
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 async def test_a_client_that_leaves_ends_its_run(streamed: bool, path: str):
+    async with serving(Endless()) as served:
+        await leave(served.url + path, served.model, streamed)
+
+
+@both
+async def test_a_client_that_leaves_ends_its_run_under_a_server_that_cancels_nothing(streamed: bool):
     model = Endless()
-    async with serving(model) as served, aiohttp.ClientSession() as session:
+    app = agent_app(
+        lambda request: Agent("test:m", stream_fn=model), store=MemoryStore(), protocols=("openai",)
+    )
+    async with on_uvicorn(app) as url:
+        await leave(f"{url}/v1/chat/completions", model, streamed)
+
+
+async def leave(url: str, model: Any, streamed: bool) -> None:
+    """Ask, leave once the model has begun, and wait until it is told to stop."""
+    async with aiohttp.ClientSession() as session:
         body = {"model": "agent", "messages": HELLO, "input": "Hello", "stream": streamed}
-        asking = asyncio.create_task(session.post(served.url + path, json=body))
+        asking = asyncio.create_task(session.post(url, json=body))
         await model.has_begun.wait()
         if streamed:
             (await asking).close()
@@ -490,6 +506,20 @@ async def test_a_client_that_leaves_ends_its_run(streamed: bool, path: str):
             asking.cancel()
         await asyncio.wait_for(model.has_ended.wait(), 20)
         await asyncio.gather(asking, return_exceptions=True)
+
+
+@asynccontextmanager
+async def on_uvicorn(app: AgentApp) -> AsyncGenerator[str]:
+    """The application under uvicorn, which tells of a client that leaves and does nothing else."""
+    config = uvicorn.Config(app, log_level="critical", lifespan="on")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve([listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await running
 
 
 class Endless:

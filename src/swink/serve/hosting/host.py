@@ -120,7 +120,11 @@ class Host:
         run = HostedRun(f"run_{secrets.token_hex(12)}", start, EventLog(self.limits.events))
         self.admit(caller)
         self.carry(None, self._carry_stateless(run, caller, messages))
-        await run.wait_begun()
+        try:
+            await run.wait_begun()
+        except asyncio.CancelledError:
+            run.abort()  # nobody can come back to it
+            raise
         return run
 
     def admit(self, caller: Caller) -> None:
