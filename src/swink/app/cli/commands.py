@@ -128,6 +128,14 @@ def _add_acp(commands: Any) -> None:
     _add_conversation(command(commands, "acp", summary, "acp_command:acp"))
 
 
+def _add_rpc(commands: Any) -> None:
+    summary = "an agent for a program in any language, as lines of JSON on standard input and output"
+    rpc = command(commands, "rpc", summary, "rpc_command:rpc")
+    about = "a function that makes the agent (default: the coding agent of this directory)"
+    rpc.take("factory", about, "MODULE:FACTORY", nargs="?")
+    _add_conversation(rpc)
+
+
 def _add_conversation(parser: CommandParser) -> None:
     parser.take("-C", "work in this directory", "DIR", dest="directory")
     parser.take("-m --model", '"provider:model"; see swink models list', "MODEL")
@@ -399,6 +407,7 @@ _PARTS = (
         _add_review,
         _add_chat,
         _add_acp,
+        _add_rpc,
         _add_sessions,
         _add_models,
         _add_providers,

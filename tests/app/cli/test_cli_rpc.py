@@ -1,0 +1,47 @@
+"""`swink rpc` as the coding agent of a folder: its tools, its rules, its questions to the program."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from command_line import Call, Place, Provider
+
+
+def ask(process: "subprocess.Popen[bytes]", method: str, **params: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(
+        json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode() + b"\n"
+    )
+    process.stdin.flush()
+
+
+@pytest.mark.more
+def test_the_coding_agent_asks_the_program_and_changes_what_that_allows(place: Place, provider: Provider):
+    provider.replies = [
+        [Call("write_file", path="a.txt", content="written\n")],
+        [Call("write_file", path="b.txt", content="written\n")],
+        ["Done."],
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swink", "rpc", "-m", "openai:m", "--approve", "on"], cwd=place.here,
+        env={**place.environ, **provider.env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    ask(process, "run", input="Write.")
+    answers, seen = [True, False], list[str]()
+    while "result" not in seen:
+        message = json.loads(process.stdout.readline())
+        event = message.get("params", {}).get("event", {"type": "answer"})
+        seen.append(event["type"])
+        if event["type"] == "approval_requested":
+            ask(process, "approve", call_id=event["call_id"], approved=answers.pop(0))
+    assert event["text"] == "Done."
+    ask(process, "sessions.list")
+    [session] = json.loads(process.stdout.readline())["result"]["sessions"]
+    assert session["title"] == "Write."
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert (place.here / "a.txt").read_text() == "written\n"
+    assert not (place.here / "b.txt").exists()
