@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[type[Struct], type[Struct]]] = {
     "steer": (rpc.SayParameters, rpc.RunAnswer),
     "follow_up": (rpc.SayParameters, rpc.RunAnswer),
     "approve": (rpc.ApproveParameters, rpc.RunAnswer),
-    "sessions.list": (rpc.ListParameters, rpc.SessionList),
+    "sessions.list": (rpc.ListParameters, rpc.SavedSessions),
     "sessions.open": (rpc.OpenParameters, ShownConversation),
     "sessions.fork": (rpc.ForkParameters, rpc.SessionAnswer),
     "shutdown": (rpc.ShutdownParameters, rpc.ShutdownAnswer),

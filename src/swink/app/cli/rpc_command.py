@@ -7,8 +7,7 @@ import os
 from typing import Any
 
 from swink.app.acp.connection import Connection
-from swink.app.acp.descriptors import claimed_descriptors
-from swink.app.acp.linepipes import LinePipes
+from swink.app.acp.linepipes import LinePipes, claimed_descriptors
 from swink.app.assistant.awaitedreports import AwaitReports
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.directory import change_directory, open_environment, trust_without_person

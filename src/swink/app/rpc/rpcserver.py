@@ -35,9 +35,9 @@ from swink.app.rpc.rpctypes import (
     OpenParameters,
     RunAnswer,
     RunParameters,
+    SavedSessions,
     SayParameters,
     SessionAnswer,
-    SessionList,
     ShutdownAnswer,
     ShutdownParameters,
 )
@@ -144,10 +144,10 @@ class RpcServer:
                 return self._follow(conversation, started)
         raise Refused(409, f"no call {asked.call_id[:80]!r} waits for an approval")
 
-    async def _list(self, parameters: Raw) -> SessionList:
+    async def _list(self, parameters: Raw) -> SavedSessions:
         asked = msgspec.json.decode(parameters, type=ListParameters)
         metas = await self._host.list(self._caller, asked.limit, asked.search)
-        return SessionList([ListedConversation.of(meta) for meta in metas])
+        return SavedSessions([ListedConversation.of(meta) for meta in metas])
 
     async def _open(self, parameters: Raw) -> ShownConversation:
         asked = msgspec.json.decode(parameters, type=OpenParameters)

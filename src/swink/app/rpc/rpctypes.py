@@ -81,7 +81,7 @@ class SessionAnswer(Struct, frozen=True):
     session: str
 
 
-class SessionList(Struct, frozen=True):
+class SavedSessions(Struct, frozen=True):
     """The sessions, the last updated first."""
 
     sessions: list[ListedConversation]
