@@ -233,10 +233,13 @@ scroll.addEventListener("scroll", () => {
   byId("down").hidden = page.isAtEnd;
 }, { passive: true });
 byId("down").addEventListener("click", toEnd);
-onFlushed(() => {
-  byId("hello").hidden = !transcript.isEmpty;
+onFlushed(() => (byId("hello").hidden = !transcript.isEmpty));
+// After layout: what was not laid out before it came into sight has its size only now.
+const follower = new ResizeObserver(() => {
   if (page.isAtEnd) scroll.scrollTop = scroll.scrollHeight;
+  else byId("down").hidden = false;
 });
+for (const id of ["log", "scroll"]) follower.observe(byId(id));
 
 function toEnd() {
   page.isAtEnd = true;

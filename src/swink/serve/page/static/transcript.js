@@ -20,6 +20,7 @@ export class Transcript {
 
   clear() {
     this.log.replaceChildren();
+    flushSoon(this);
     this.count = 0;
     this.draft = new Map();
     this.tools = new Map();
