@@ -126,6 +126,21 @@ async def test_the_result_of_a_tool_of_ours_is_not_taken_from_a_client():
     assert "usage" not in events[-1], "the model was not asked"
 
 
+async def test_a_request_that_was_refused_does_not_lose_the_call_that_waits():
+    call = ToolCall("door-1", "open_door", {"door": 2})
+    known = {"id": "u-r1", "role": "user", "content": "Open"}
+    reply = {"id": "a", "role": "assistant", "toolCalls": [{"id": "door-1"}]}
+    brought = {"id": "r", "role": "tool", "toolCallId": "door-1", "content": "opened"}
+    async with served([call, "Done."], {"tools": [delete]}, **AGUI) as client:
+        await ask(client, "Open", tools=[DOOR_TOOL])
+        clash = [DOOR_TOOL, {**DOOR_TOOL, "name": "delete"}]
+        sent = body(None, run="r2", before=[known, reply, brought], tools=clash)
+        assert (await client.post("/ag-ui", json=sent)).status_code == 400
+        before = [known, reply, brought]
+        events = await ask(client, None, run="r3", before=before, tools=[DOOR_TOOL])
+    assert text_of(events) == "Done."
+
+
 async def test_an_answer_to_a_call_that_does_not_wait_is_refused():
     resume = [{"interruptId": "nothing", "status": "resolved", "payload": {"approved": True}}]
     async with served(["Paris."], **AGUI) as client:

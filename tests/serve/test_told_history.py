@@ -1,10 +1,15 @@
 """The history that a client sends along, held against the stored one: what is new, and what contradicts."""
 
 import logging
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.messages import AssistantMessage, Text, ToolCall, ToolResult, ToolResultMessage, UserMessage
+from swink.serve.agui.asked import read_input
 from swink.serve.toldhistory import (
     Contradiction,
     ToldReply,
@@ -14,6 +19,7 @@ from swink.serve.toldhistory import (
     media_of,
     read_news,
 )
+from swink.serve.vercel.asked import read_chat
 from swink.serve.wire import Refused
 
 STORED = [
@@ -126,3 +132,37 @@ def test_a_client_cannot_fill_the_log_with_names(caplog):
         unknown.tell("the body", [f"field {number} {'x' * 500}" for number in range(1_000)])
     assert len(caplog.records) == 200
     assert max(len(record.getMessage()) for record in caplog.records) < 200
+
+
+KEYS = [
+    "id",
+    "role",
+    "content",
+    "parts",
+    "type",
+    "toolCalls",
+    "toolCallId",
+    "state",
+    "approval",
+    "source",
+    "url",
+]
+WORDS = ["user", "assistant", "tool", "system", "text", "file", "image", "dynamic-tool", "steering-message"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@tried(100, 2_000)
+@given(messages=st.lists(JSON, max_size=3), more=JSON)
+def test_whatever_a_client_sends_is_read_or_refused(messages, more):
+    unknown = UnknownFields("test")
+    for read in (read_input, read_chat):
+        with suppress(Refused):
+            read(
+                {"threadId": "t", "runId": "r", "messages": messages, "resume": more, "tools": more}, unknown
+            )
+        with suppress(Refused):
+            read({"id": "t", "messages": messages, "tools": more}, unknown)

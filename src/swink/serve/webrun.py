@@ -109,8 +109,8 @@ class WebRuns:
         """Start what is asked; `Refused` if the history contradicts the store and no fork is asked for."""
         conversation = await self._find(caller, asked.conversation)
         stored = () if conversation is None else conversation.messages
-        waiting = _Waiting(conversation, asked.client_tools)
-        answers = waiting.answers(asked.answers, stored)
+        waiting = _Waiting(conversation, asked.client_tools, stored)
+        answers = waiting.answers(asked.answers)
         is_other = asked.again
         try:
             news = read_news(asked.told, stored, waiting.ids)
@@ -243,24 +243,28 @@ def _end_of(begun: BegunRun, event: AgentEnd) -> RunEnd:
 class _Waiting:
     """The calls of a conversation that wait: for an approval, or for the result of a client's tool."""
 
-    def __init__(self, conversation: Conversation | None, client_tools: Sequence[ClientTool]) -> None:
+    def __init__(
+        self,
+        conversation: Conversation | None,
+        client_tools: Sequence[ClientTool],
+        stored: Sequence[Message],
+    ) -> None:
         names = {tool.name for tool in client_tools}
         pending = () if conversation is None else conversation.pending
-        runs = [] if conversation is None else list(conversation.runs.values())
+        runs = () if conversation is None else conversation.runs.values()
+        known = {call.id for run in runs for call in run.client_calls if call.name in names}
+        self._settled = {each.tool_call_id for each in stored if isinstance(each, ToolResultMessage)}
         self._approvals = {call.call_id for call in pending if call.name not in names}
-        self._calls = {call.call_id for call in pending if call.name in names}
-        for run in runs[-1:]:
-            self._calls |= {call.id for call in run.client_calls if call.name in names}
+        self._calls = ({call.call_id for call in pending if call.name in names} | known) - self._settled
 
     @property
     def ids(self) -> set[str]:
         return self._approvals | self._calls
 
-    def answers(self, given: Mapping[str, Answer], stored: Sequence[Message]) -> dict[str, Answer]:
+    def answers(self, given: Mapping[str, Answer]) -> dict[str, Answer]:
         """The answers to calls that wait for one; those to settled calls are old, others are refused."""
-        settled = {message.tool_call_id for message in stored if isinstance(message, ToolResultMessage)}
         for id in given:
-            if id not in self._approvals and id not in settled:
+            if id not in self._approvals and id not in self._settled:
                 raise Refused(409, f"no call {clip(id, 80)!r} of this conversation waits for an approval")
         return {id: answer for id, answer in given.items() if id in self._approvals}
 

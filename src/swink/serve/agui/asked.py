@@ -76,8 +76,8 @@ def _told(messages: Sequence[Any], unknown: UnknownFields) -> list[Told]:
                 error = message.get("error")
                 result = ToolResult(_blocks(content, where), is_error=isinstance(error, str) and bool(error))
                 told.append(ToldResult(call_id, result))
-            case {"role": role} if role in _ROLES:
-                unknown.tell("messages", [str(role)] if role in ("system", "developer") else [])
+            case {"role": str(role)} if role in _ROLES:
+                unknown.tell("messages", [role] if role in ("system", "developer") else [])
             case _:
                 raise Refused(400, f"{where} is no message: it has a role, and what belongs to that role")
     return told
