@@ -19,17 +19,20 @@ from textual.pilot import Pilot
 from swink import tool
 from swink.app.assistant.forms import question_tools
 from swink.app.assistant.modellist import ModelMemory, remember
+from swink.app.assistant.networkrules import NetworkRules
 from swink.app.assistant.person import Refuse
 from swink.app.assistant.reviewing import Review
+from swink.app.assistant.shellsettings import ShellSettings
 from swink.app.assistant.toolcalls import SessionTrust
 from swink.app.tui import SwinkApp
-from swink.app.tui.approval import FormPanel
+from swink.app.tui.approval import DomainPanel, FormPanel
 from swink.app.tui.approval.answerfield import AnswerField
 from swink.app.tui.screens.serverform import ServerForm
 from swink.app.tui.screens.wizard import Wizard
 from swink.messages import Thinking, ToolCall, Usage
 from swink.testing import ScriptedModel
 from swink.tools import FINAL_OUTPUT, Workspace, read_tools, todo_tools, write_tools
+from swink.tools.coding.wishes import Wish
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 Scene = Callable[[Pilot[Any], SwinkApp], Awaitable[None]]
@@ -167,6 +170,21 @@ async def findings(pilot: Pilot[Any], app: SwinkApp) -> None:
     await until(pilot, lambda: len(app.screen_stack) > 1)
 
 
+async def host(pilot: Pilot[Any], app: SwinkApp) -> None:
+    rules = NetworkRules(app.permissions, ShellSettings(), Path.cwd(), lambda text: None)
+    wish = Wish("index.corp", 8080, ("10.0.0.5",))
+    app.run_worker(rules.refuses(wish, "pip install --index-url http://index.corp:8080/simple six"))
+    panel = app.query_one(DomainPanel)
+    await until(pilot, lambda: panel.has_focus and panel.guard.is_shown)
+
+
+async def permissions(pilot: Pilot[Any], app: SwinkApp) -> None:
+    app.permissions.trusted[SessionTrust("edit_file")] = None
+    app.permissions.shell = ShellSettings()
+    app.obey("/permissions")
+    await until(pilot, lambda: len(app.screen_stack) > 1)
+
+
 FOUND = [
     {
         "file": "lines.py",
@@ -197,7 +215,9 @@ TIDY = [
 ]
 REVIEWED = [READ, ToolCall("2", FINAL_OUTPUT, {"findings": FOUND})]
 SCENES: dict[Scene, list[Any]] = {
-    **dict.fromkeys([welcome, answer, approval, planning, looks, models, first, server, help], REPLIES),
+    **dict.fromkeys(
+        [welcome, answer, approval, planning, looks, models, first, server, help, host, permissions], REPLIES
+    ),
     **dict.fromkeys([question, command, refused], TIDY),
     **dict.fromkeys([review, findings], REVIEWED),
 }
