@@ -9,9 +9,18 @@ from tests.serve.served import served, serving
 from tests.serve.webscenes import DOOR_TOOL, PNG, SCENES, delete, play
 
 from swink import Agent
-from swink.events import MessageDiscarded, MessageEnd, MessageUpdate, TextDelta, ToolCallStart, TurnEnd
+from swink.events import (
+    ApprovalRequested,
+    MessageDiscarded,
+    MessageEnd,
+    MessageUpdate,
+    TextDelta,
+    ToolCallStart,
+    ToolExecutionEnd,
+    TurnEnd,
+)
 from swink.memory import MemoryStore
-from swink.messages import AssistantMessage, ToolCall, UserMessage
+from swink.messages import AssistantMessage, ToolCall, ToolResult, UserMessage
 from swink.serve.agentapp import agent_app
 from swink.serve.vercel.reply import VercelReply
 from swink.serve.webrun import Before, RunEnd
@@ -170,9 +179,33 @@ async def test_a_chat_with_nothing_under_way_has_no_stream():
 
 
 async def test_a_stream_is_resumed_from_its_beginning():
+    app, more = held()
+    async with serving(app) as client:
+        async with client.stream("POST", "/vercel", json=body(user("Capital?"))) as answer:
+            async for line in answer.aiter_lines():
+                if "text-delta" in line:
+                    break
+        chunks = await resumed(client, "t", more)
+    assert types(chunks)[0] == "start"
+    assert types(chunks)[-1] == "finish"
+    assert text_of(chunks) == "paris"
+
+
+async def test_a_run_that_another_door_began_is_resumed_without_its_prompt():
+    app, more = held()
+    async with serving(app) as client:
+        id = await client.begin()
+        await client.start(id, "Capital?")
+        chunks = await resumed(client, id, more)
+    assert "steering-message" not in types(chunks)
+    assert text_of(chunks) == "paris"
+
+
+def held():
+    """An application whose model goes on when the event is set."""
     more = asyncio.Event()
 
-    async def slow(model, context, options):
+    async def reply(model, context, options):
         yield Start()
         yield TextStart(0)
         yield TextDelta(0, "par")
@@ -181,22 +214,18 @@ async def test_a_stream_is_resumed_from_its_beginning():
         yield TextEnd(0)
         yield Done()
 
-    app = agent_app(lambda request: Agent("test:m", stream_fn=slow), store=MemoryStore(), **VERCEL)
-    async with serving(app) as client:
-        async with client.stream("POST", "/vercel", json=body(user("Capital?"))) as answer:
-            async for line in answer.aiter_lines():
-                if "text-delta" in line:
-                    break
-        seen = []
-        async with client.stream("GET", "/vercel/t/stream") as answer:
-            async for line in answer.aiter_lines():
-                seen.append(line)
-                if "text-delta" in line:
-                    more.set()
-    chunks = [json.loads(line[6:]) for line in seen if line.startswith("data: {")]
-    assert types(chunks)[0] == "start"
-    assert types(chunks)[-1] == "finish"
-    assert text_of(chunks) == "paris"
+    return agent_app(lambda request: Agent("test:m", stream_fn=reply), store=MemoryStore(), **VERCEL), more
+
+
+async def resumed(client, id, more):
+    """The chunks of the run under way, which goes on once the first text has come."""
+    seen = []
+    async with client.stream("GET", f"/vercel/{id}/stream") as answer:
+        async for line in answer.aiter_lines():
+            seen.append(line)
+            if "text-delta" in line:
+                more.set()
+    return [json.loads(line[6:]) for line in seen if line.startswith("data: {")]
 
 
 def test_a_resumed_stream_has_the_replies_before_an_approval_again():
@@ -252,6 +281,13 @@ def test_a_call_that_was_cut_off_is_an_input_error():
     message = AssistantMessage([ToolCall("c", "delete", {}, '{"path": "a')], stop_reason="length")
     (chunk,) = reply.add(MessageEnd(message))
     assert (chunk["type"], chunk["input"]) == ("tool-input-error", '{"path": "a')
+
+
+def test_what_is_said_of_calls_that_the_message_has_not_is_left_out():
+    reply = VercelReply("t", "m", Before())
+    asked = reply.add(ApprovalRequested("ask_1", "a question", {}))
+    ended = reply.add(ToolExecutionEnd("c", "delete", ToolResult("gone")))
+    assert [chunk for chunk in [*asked, *ended] if not chunk["type"].startswith("data-")] == []
 
 
 def test_a_message_that_entered_meanwhile_is_shown():

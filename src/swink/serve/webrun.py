@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct
 
 from swink.agent.policy import Answer, Deferred
 from swink.events import AgentEnd, AgentEvent, ApprovalRequested
-from swink.messages import Message, StopReason, ToolCall, ToolResultMessage
+from swink.messages import Message, StopReason, ToolCall, ToolResultMessage, UserMessage, as_messages
 from swink.messages.jsondata import encode
 from swink.messages.records import PendingApproval
 from swink.messages.redact import redact_text
@@ -140,7 +140,7 @@ class WebRuns:
         run = None if conversation is None else conversation.running
         if conversation is None or run is None:
             return None
-        return self._begun(conversation, run, self._before.get(run, Before()))
+        return self._begun(conversation, run, self._before.get(run) or _before(run))
 
     async def _find(self, caller: Caller, id: str) -> Conversation | None:
         """The conversation, if it has begun."""
@@ -271,6 +271,12 @@ class _Waiting:
     def results(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The results of the client's own tools; what it says of other calls is not taken."""
         return {id: result for id, result in given.items() if id in self._calls}
+
+
+def _before(run: HostedRun) -> Before:
+    """What is known of a run that another door, or another process, has begun: what it was told."""
+    given = () if run.start.input is None else as_messages(run.start.input)
+    return Before(news=News(tuple([message for message in given if isinstance(message, UserMessage)])))
 
 
 def _put_off(run: HostedRun, call_id: str) -> None:

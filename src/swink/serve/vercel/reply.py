@@ -76,6 +76,7 @@ class VercelReply:
         self._step = Step()
         self._subagents = SubagentParts()
         self._asked: set[str] = set()
+        self._calls = {*shown}
         self._denied: set[str] = set()
         self._usage = Usage()
         self._heard = 0
@@ -87,6 +88,7 @@ class VercelReply:
         for message in self._earlier:
             match message:
                 case AssistantMessage():
+                    self._calls |= {call.id for call in message.tool_calls}
                     chunks += [*self._step.close(), *self._step.complete(message)]
                 case ToolResultMessage(tool_call_id=call_id, content=content, is_error=is_error):
                     chunks.append(output_of(call_id, content, is_error))
@@ -107,6 +109,7 @@ class VercelReply:
                 calls = {call.id for call in message.tool_calls}
                 if not self._waited & calls:
                     self._usage += message.usage
+                self._calls |= calls
                 if self._shown & calls:
                     return []
                 return self._step.complete(message)
@@ -114,12 +117,12 @@ class VercelReply:
                 return self._hear(message)
             case ToolExecutionEnd() | ToolExecutionUpdate() | ToolExecutionStart():
                 return self._tool(event)
-            case ApprovalRequested(call_id=call_id) if not isinstance(event.outer, str):
+            case ApprovalRequested(call_id=call_id) if call_id in self._calls:
                 if call_id in self._shown:
                     return []
                 self._asked.add(call_id)
                 return [{"type": "tool-approval-request", "approvalId": call_id, "toolCallId": call_id}]
-            case ApprovalResolved() if not isinstance(event.outer, str):
+            case ApprovalResolved(call_id=call_id) if call_id in self._calls:
                 return self._resolved(event)
             case StateChanged(delta=delta, removed=removed):
                 change = {"changed": as_data(dict(delta)), "removed": list(removed)}
@@ -164,15 +167,15 @@ class VercelReply:
         match event:
             case ToolExecutionUpdate(call_id=call_id, update=NestedEvent() as nested):
                 return self._subagents.add(call_id, nested)
-            case ToolExecutionUpdate(call_id=call_id, update=update):
+            case ToolExecutionUpdate(call_id=call_id, update=update) if call_id in self._calls:
                 output = {"output": as_data(update), "dynamic": True, "preliminary": True}
                 return [{"type": "tool-output-available", "toolCallId": call_id, **output}]
             case ToolExecutionEnd(call_id=call_id, result=result):
                 ended = self._subagents.end(call_id)
-                if call_id in self._denied:
-                    return ended
+                if call_id in self._denied or call_id not in self._calls:
+                    return ended  # the client refuses an output of a call that its message has not
                 return [*ended, output_of(call_id, result.content, event.is_error or result.is_error)]
-            case ToolExecutionStart():
+            case ToolExecutionStart() | ToolExecutionUpdate():
                 return []
 
     def _resolved(self, event: ApprovalResolved) -> list[Chunk]:
