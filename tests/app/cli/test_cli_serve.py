@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,34 @@ def test_a_run_goes_on_after_the_process_was_killed_and_nothing_is_told_twice(pl
     assert [words(message) for message in events[-1]["messages"]] == [words(each["message"]) for each in told]
     assert (place.here / "notes.txt").read_text() == "once"
     assert [event for _, event in again if event["type"] == "message_end"] == told
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("killed_after", range(1, 16))
+def test_a_process_may_be_killed_at_any_event(place: Place, killed_after: int):
+    place.write("served_agents.py", KILLED)
+    arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "jsonl:served")
+    process = place.start(*arguments)
+    try:
+        path, url = begin_run(first_url(process))
+        seen = list(islice(events_of(url, 0), killed_after))
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+    place.write("killed", "")
+    with running(place, *arguments) as process:
+        url = first_url(process)
+        seen += list(events_of(f"{url}{path}/events", seen[-1][0]))
+        kept = httpx.get(f"{url}{path.rpartition('/runs')[0]}/messages").json()["messages"]
+    events = [event for _, event in seen]
+    names = [event["type"] for event in events]
+    assert names.count("agent_start") == names.count("agent_end") == 1
+    assert names.count("message_start") == names.count("message_end")
+    assert names.count("turn_start") == names.count("turn_end")
+    assert [words(event["message"]) for event in events if event["type"] == "message_end"] == [
+        words(message) for message in kept
+    ]
+    assert (place.here / "notes.txt").read_text() == "once"
 
 
 def begin_run(url: str) -> tuple[str, str]:

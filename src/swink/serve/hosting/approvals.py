@@ -54,6 +54,13 @@ class Approvals:
             raise Refused(409, f"no call {call_id[:80]!r} of this run waits for an approval")
         waiting.set_result(answer)
 
+    def put_off(self) -> None:
+        """Leave every answer for later: the application is shutting down."""
+        self._seconds = 0.0
+        for waiting in self._asked.values():
+            if not waiting.done():
+                waiting.set_result(Deferred())
+
     def shows(self, event: AgentEvent) -> bool:
         """Whether clients are told: not of questions that are answered without them."""
         match event:

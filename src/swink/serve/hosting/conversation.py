@@ -100,13 +100,13 @@ class Conversation:
         if recorded.ended:
             _feed(run, recorded)
             run.refuse(Refused(409, "the run has ended"))
-            run.log.close()
         else:
             self._host.admit(self.caller)
         self.runs[id] = run
         if recorded.ended:
             self._host.keep(self)
         else:
+            run.is_elsewhere = True
             self._host.carry(self, self._carry_on(run, after))
         return run
 
@@ -157,7 +157,7 @@ class Conversation:
         if key is not None:
             self._keys[key] = run
         self.waiting += 1
-        self._host.carry(self, self._carry(run, key, when_busy == "queue"))
+        carrying = self._host.carry(self, self._carry(run, key, when_busy == "queue"))
         if not is_queued:
             try:
                 await run.wait_begun()
@@ -166,6 +166,7 @@ class Conversation:
                 return await self.find_run(repeated.run)
             except Refused:
                 self._drop(run, key)
+                await asyncio.wait([carrying])  # the next one finds the conversation free
                 raise
         return run
 
@@ -214,17 +215,15 @@ class Conversation:
                     async with self._turn, self._host.claim(self.id) as session:
                         recorded = (await self._recorded())[run.id]
                         _feed(run, recorded)
-                        if recorded.ended:
+                        if run.log.closed:
                             break
-                        self._session, self.running = session, run
+                        self._session, self.running, run.is_elsewhere = session, run, False
                         run.log.last = max(run.log.last, after)
                         run.resumption = Resumption(recorded.events, has_prompt=bool(recorded.started.input))
                         await self._carry_out(run, session, recorded.started.key)
                         break
                 except SessionBusy:
                     _feed(run, recorded := (await self._recorded())[run.id])
-                    if recorded.ended:
-                        break
                 await asyncio.sleep(BUSY_PAUSE)
         except Exception as error:
             run.refuse(_refusal(run, error))
@@ -322,6 +321,8 @@ def _feed(run: HostedRun, recorded: RecordedRun) -> None:
         if numbered.id > run.log.last:
             run.log.put(numbered)
     run.log.recorded = run.log.last
+    if recorded.ended:
+        run.log.close()
 
 
 def _digest(start: RunStart) -> str:

@@ -88,7 +88,8 @@ class Host:
         """Forget a conversation; a run of it is aborted first."""
         conversation = await self.open(caller, id)
         for run in list(conversation.runs.values()):
-            run.abort()
+            if not run.is_over:
+                run.abort()
         tasks = [task for task, owner in self._tasks.items() if owner is conversation]
         if tasks:
             await asyncio.wait(tasks)
@@ -143,13 +144,14 @@ class Host:
         if not self._running[caller.name]:
             del self._running[caller.name]
 
-    def carry(self, conversation: Conversation | None, work: Coroutine[Any, Any, None]) -> None:
+    def carry(self, conversation: Conversation | None, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let the work of a run go on by itself, until it ends or the host closes."""
         task = asyncio.get_running_loop().create_task(work, name="swink-hosted-run")
         self._tasks[task] = conversation
         if conversation is not None:
             self._keep_until(conversation, None)
         task.add_done_callback(self._tasks.pop)
+        return task
 
     def keep(self, conversation: Conversation) -> None:
         """Keep what a run has left in memory for some time."""

@@ -52,6 +52,8 @@ class HostedRun:
         """What records the events, if the run is one of a conversation."""
         self.resumption: Resumption | None = None
         """What is known of the run, if it was begun in another process."""
+        self.is_elsewhere = False
+        """Whether another worker carries it out, and this one only tells its events."""
         self._agent: Agent[Any, Any] | None = None
         self._approvals: Approvals | None = None
         self._is_aborted = False
@@ -81,6 +83,8 @@ class HostedRun:
 
     def abort(self) -> None:
         """End the run, keeping what arrived; one that waits does not begin."""
+        if self.is_elsewhere and not self.is_over:
+            raise Refused(409, "the run is under way on another worker; ask again, that one may answer")
         self._is_aborted = True
         if self._agent is not None:
             self._agent.abort()
@@ -88,6 +92,8 @@ class HostedRun:
     def pause(self) -> None:
         """Stop after the current turn, to go on in another process."""
         self.is_pausing = True
+        if self._approvals is not None:
+            self._approvals.put_off()
         if self._agent is not None:
             self._agent.pause()
 
@@ -158,6 +164,8 @@ class HostedRun:
             raise refusal_of(error) from None
         if self.recording is not None and resumption is None:
             await self.recording.begin(started)
+        if self.is_pausing:
+            return  # it begins in the next process
         self._agent, self._approvals = agent, approvals
         with agent.subscribe(self._publish):
             try:
