@@ -48,7 +48,9 @@ class LibraryEditor(Editor):
 
 
 class PythonEditor(LibraryEditor):
-    """An editor of agent-client-protocol."""
+    """An editor of agent-client-protocol, which is older: it knows neither notices nor compaction."""
+
+    knows_everything = False
 
     def __init__(self) -> None:
         super().__init__()

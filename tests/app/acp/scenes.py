@@ -123,7 +123,7 @@ async def sessions(editor: Editor, project: Path) -> None:
     assert len(editor.updates("user_message_chunk")) == before
     await editor.prompt(session, "Three")
     await editor.ask("session/delete", sessionId=session)
-    listed = (await editor.ask("session/list"))["sessions"]
+    listed = (await editor.ask("session/list", cwd=str(project)))["sessions"]
     assert [each["sessionId"] for each in listed] == [forked]
 
 
@@ -192,6 +192,43 @@ async def login(editor: Editor, project: Path) -> None:
     assert (await editor.prompt(session, "Hello"))["stopReason"] == "end_turn"
 
 
+async def rewind(editor: Editor, project: Path) -> None:
+    """Back to before a prompt with the files of then, and forward again."""
+    editor.answers["session/request_permission"] = chosen("y")
+    await editor.initialize()
+    session = await editor.new(project)
+    await editor.prompt(session, "Write it")
+    assert (project / "b.txt").read_text() == "two"
+    await editor.prompt(session, "/rewind")
+    assert "1  Write it" in editor.words() + str(editor.updates("notice"))
+    await editor.prompt(session, "/rewind 1")
+    assert not (project / "b.txt").exists()
+    await editor.prompt(session, "/redo")
+    assert (project / "b.txt").read_text() == "two"
+    await editor.prompt(session, "/export talk.md")
+    assert "Write it" in (project / "talk.md").read_text()
+
+
+async def compaction(editor: Editor, project: Path) -> None:
+    """The context is made smaller, and another model taken."""
+    await editor.initialize()
+    session = await editor.new(project)
+    for number in range(6):
+        await editor.prompt(session, f"Number {number}: {LONG}")
+    await editor.prompt(session, "/compact")
+    if editor.knows_everything:
+        assert [each["status"] for each in editor.updates("compaction_update")] == [
+            "in_progress",
+            "completed",
+        ]
+        assert editor.updates("compaction_summary_chunk")
+    else:
+        assert "left the context" in editor.words()
+    await editor.prompt(session, "/model scripted:other")
+    assert editor.updates("config_option_update")[-1]["configOptions"][0]["currentValue"] == "scripted:other"
+
+
+LONG = "a long story about the sea and the ships on it, told slowly. " * 100
 EDIT = ToolCall("e1", "edit_file", {"path": "a.txt", "edits": [{"old": "unsaved", "new": "changed"}]})
 SCENES = {
     "words": Scene([[Thinking("Hm."), "Par", "is"]], words),
@@ -203,4 +240,9 @@ SCENES = {
     "form": Scene([[ToolCall("q1", "ask_user", {"questions": ASKED})], "Blue it is."], form),
     "attachments": Scene(["Seen."], attachments),
     "login": Scene(["Hello."], login),
+    "rewind": Scene([[ToolCall("w1", "write_file", {"path": "b.txt", "content": "two"})], "Done."], rewind),
+    "compaction": Scene(
+        [*[f"Reply {number}: {LONG}" for number in range(6)], "The sea."],
+        compaction,
+    ),
 }

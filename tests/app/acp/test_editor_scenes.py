@@ -21,6 +21,19 @@ async def test_a_plain_editor_plays_it(name: str, project: Path):
         await scene.play(editor, project)
 
 
+@pytest.mark.more
+async def test_every_kind_of_update_is_in_a_scene(tmp_path: Path):
+    kinds: set[str] = set()
+    for name, scene in SCENES.items():
+        project = tmp_path / name
+        project.mkdir()
+        async with serving(scene.replies, *scene.arguments) as editor:
+            editor.heard = lambda frame: None
+            await scene.play(editor, project)
+            kinds |= {update["sessionUpdate"] for update in editor.updates()}
+    assert STABLE - kinds == set()
+
+
 @pytest.mark.parametrize("name", ["words", "change"])
 async def test_the_library_of_python_plays_it(name: str, project: Path):
     scene = SCENES[name]

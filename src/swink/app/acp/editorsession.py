@@ -49,7 +49,7 @@ from swink.app.assistant.snapshots.snapshotpolicy import Snapshots
 from swink.app.assistant.titles import title_line
 from swink.app.assistant.trust import Trust, TrustError, answer, decided, what_is_there
 from swink.errors import Aborted, AgentError, ContentFiltered, MissingKey, MisuseError
-from swink.events import AgentStart, ModelFallback
+from swink.events import AgentStart
 from swink.events.transcript import Transcript
 from swink.messages import AssistantMessage, Input, Message, UserMessage, as_messages
 from swink.models.catalog import with_limits
@@ -124,6 +124,10 @@ class EditorSession:
         """The modes and options, for the answer that opens the session."""
         self._models = await in_thread(offered_models, self.agent.model)
         return {"modes": mode_state(self.mode), "configOptions": self.config()}
+
+    def tell_options(self) -> None:
+        """Tell the editor of options that it did not change itself."""
+        self.send({"sessionUpdate": "config_option_update", "configOptions": self.config()})
 
     def config(self) -> list[dict[str, Any]]:
         """The options with their values."""
@@ -305,9 +309,10 @@ class EditorSession:
                 if isinstance(event, AgentStart) and self._cancelled.is_set():
                     self.agent.abort()
                 self.narrator.take(event, self._own)
+                model = self.agent.model
                 self._follower.take_event(self.agent, event)
-                if isinstance(event, ModelFallback):
-                    self.send({"sessionUpdate": "config_option_update", "configOptions": self.config()})
+                if self.agent.model is not model:
+                    self.tell_options()
                 await self._connection.drained()
             result = await run.result()
         await self._tell_title()

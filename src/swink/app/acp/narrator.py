@@ -157,9 +157,8 @@ class Narrator:
             self._send({"sessionUpdate": "notice", "severity": severity, "title": text})
         else:
             self._count += 1
-            self._tell_words(
-                "agent_message_chunk", f"> {text}\n\n".replace("\n", "\n> ").removesuffix("> \n> ")
-            )
+            quoted = "".join([f"> {line}\n" for line in text.splitlines()])
+            self._tell_words("agent_message_chunk", f"{quoted}\n")
             self._count += 1
 
     def call_id(self, call_id: str) -> str:

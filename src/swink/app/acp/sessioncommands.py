@@ -3,10 +3,13 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 from swink.agent.agentresult import AgentResult
+from swink.app.acp.options import MODEL
+from swink.app.assistant.fallbacks import obey_fallback
 from swink.app.assistant.servermentions import command_of, fill_in_prompt, find_prompt, usage_of
 from swink.app.assistant.sessionswitcher import Rewound
 from swink.app.assistant.skillplaces import list_skills, make_skill_prompt
 from swink.errors import MisuseError
+from swink.events import ContextCompacted
 from swink.system.oneline import shorten
 from swink.system.shorten import clip, clip_list
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 _OWN = {
     "/continue": "finish what an interruption left",
+    "/model": "show the model, or take another one: its name; fallback NAME… is asked when it fails",
     "/compact": "make room in the context now",
     "/rewind": "go back to before a prompt, with the files of then: its number, or none to list them",
     "/redo": "undo the last rewind",
@@ -60,10 +64,7 @@ class SessionCommands:
                     raise MisuseError("there is nothing to continue")
                 return await session.run(None)
             case "/compact":
-                report = await session.agent.compact()
-                session.narrator.transcript.pay(report.usage, report.cost)
-                told = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
-                session.narrator.notify(f"the context was compacted: {told}")
+                session.narrator.take(ContextCompacted(await session.agent.compact()))
                 return True
             case "/rewind":
                 await self._rewind(rest)
@@ -76,6 +77,14 @@ class SessionCommands:
                     raise MisuseError("write the name of a file after it: /export talk.md")
                 path = await session.sessions.export(session.environment.directory / rest)
                 session.narrator.notify(f"written to {path}")
+                return True
+            case "/model":
+                if (told := obey_fallback(session.agent, rest)) is None:
+                    if rest:
+                        await session.set_option(MODEL, rest)
+                        session.tell_options()
+                    told = f"the model is {session.agent.model}"
+                session.narrator.notify(told)
                 return True
             case "/skills":
                 session.narrator.notify(list_skills(environment.skills, session.agent.messages))
