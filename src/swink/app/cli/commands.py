@@ -285,7 +285,7 @@ def _add_mcp(commands: Any) -> None:
         "serve", "an agent as a tool of an MCP server, on stdin and stdout", "mcp_serve_command:serve"
     )
     serve.take("factory", "a function without arguments that makes the agent", "MODULE:FACTORY")
-    serve.flag("--http", "serve over streamable HTTP instead; SWINK_SERVE_KEY is the token of clients")
+    serve.flag("--http", "serve over streamable HTTP instead; SWINK_SERVE_TOKEN is the token of clients")
     serve.take("--host", "(default: 127.0.0.1; others need the token)", "HOST")
     serve.take("--port", "(default: a free one, which is printed)", "PORT", type=port)
     serve.take("--name", "of the tool (default: the agent's, or FACTORY)", "NAME")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from swink.serve.mcp import ToolServer
     from swink.serve.mcp.agenttool import Factory
 
-_TOKEN = "SWINK_SERVE_KEY"
+_TOKEN = "SWINK_SERVE_TOKEN"
 
 
 def serve_command(arguments: argparse.Namespace) -> int:
@@ -58,6 +58,9 @@ async def _serve_http(arguments: argparse.Namespace, host: str, token: str | Non
     async with serve_http(server, host, arguments.port or 0, token) as url:
         print(url, flush=True)
         say(f"serving{f' to holders of {_TOKEN}' if token else ''}; Ctrl-C stops it")
+        if not is_loopback(host):
+            remedy = "put a reverse proxy with https in front"
+            say(f"the token and what is said travel in clear text; {remedy}", "warning")
         await asyncio.Event().wait()
 
 

@@ -2,21 +2,19 @@
 
 import argparse
 import asyncio
-import inspect
 import os
-from typing import Any
 
 from swink.app.acp.connection import Connection
 from swink.app.acp.linepipes import LinePipes, claimed_descriptors
 from swink.app.assistant.awaitedreports import AwaitReports
 from swink.app.assistant.settings import load_settings
+from swink.app.cli.agentserving import as_factory
 from swink.app.cli.directory import change_directory, open_environment, trust_without_person
 from swink.app.cli.terminal import say
 from swink.app.rpc import ClientPerson, CodingAgents, RpcServer
-from swink.errors import MisuseError
 from swink.memory import JsonlStore, MemoryStore, Store
 from swink.memory.jsonl import sessions_dir
-from swink.serve.hosting import Caller, Factory, Host, ServeLimits
+from swink.serve.hosting import Caller, Host, ServeLimits
 from swink.system.interrupts import interruptible
 from swink.system.loading import load_object
 from swink.system.threads import run_to_end
@@ -34,7 +32,7 @@ def rpc_command(arguments: argparse.Namespace) -> int:
 
 
 async def _serve_factory(arguments: argparse.Namespace, source: int, sink: int) -> int:
-    factory = _factory_of(load_object(arguments.factory, "swink rpc"), arguments.factory)
+    factory = as_factory(load_object(arguments.factory, "swink rpc"))
     host = Host(factory, _store(), ServeLimits(events=_EVENTS))
     caller = Caller(f"rpc {arguments.factory}")
     return await _serve(host, caller, ClientPerson(), source, sink)
@@ -82,16 +80,3 @@ async def _serve(host: Host, caller: Caller, person: ClientPerson, source: int, 
 
 def _store() -> Store:
     return JsonlStore(sessions_dir()) if load_settings().save else MemoryStore()
-
-
-def _factory_of(made: Any, name: str) -> Factory:
-    """A function of the request, whether it takes that or nothing."""
-    if not callable(made):
-        wrong = f"is {type(made).__name__}, not a function that makes an agent"
-        raise MisuseError(f"swink rpc {name} {wrong}")
-    function: Any = made
-    try:
-        takes = len(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        takes = 1
-    return function if takes else lambda request: function()
