@@ -20,10 +20,24 @@ from swink.events.kinds import (
 )
 from swink.messages import Cost, Usage
 from swink.messages.jsondata import encode
+from swink.stream import TextDelta, ThinkingDelta
 
 
 def encode_event(event: AgentEvent) -> bytes:
     """An event as JSON without its end of line; what has no JSON form is shown as text."""
+    if type(event) is MessageUpdate:
+        delta = event.delta
+        if type(delta) is TextDelta or type(delta) is ThinkingDelta:  # most events are
+            kind = b"text_delta" if type(delta) is TextDelta else b"thinking_delta"
+            try:
+                text = msgspec.json.encode(delta.text)
+            except UnicodeEncodeError:
+                text = encode(delta.text)
+            return b'{"type":"message_update","delta":{"type":"%b","index":%d,"text":%b}}' % (
+                kind,
+                delta.index,
+                text,
+            )
     data = msgspec.json.decode(encode(event))
     _respell(event, data)
     return msgspec.json.encode(data)
