@@ -90,6 +90,7 @@ function take(event) {
       break;
     case "message_end":
       drawFigures();
+      if (event.message.role === "user") sidebar.refresh().then(drawHead); // its first prompt is its title
       break;
     case "agent_end":
       approvals.clear();
@@ -120,7 +121,6 @@ async function send(kind, text, images) {
     if (page.id === null) await begin();
     const { run_id: run } = await ask("POST", `conversations/${page.id}/runs`, { input }, { "idempotency-key": attemptKey() });
     listen(run);
-    sidebar.refresh().then(drawHead);
     return true;
   } catch (error) {
     connection("");
@@ -229,15 +229,18 @@ function drawFigures() {
 
 const scroll = byId("scroll");
 scroll.addEventListener("scroll", () => {
-  page.isAtEnd = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 40;
+  page.isAtEnd = isBelow();
   byId("down").hidden = page.isAtEnd;
 }, { passive: true });
+const isBelow = () => scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 40;
+// What a person unfolds stays where it is.
+byId("log").addEventListener("click", (event) => event.target.closest("summary") && (page.isAtEnd = false));
 byId("down").addEventListener("click", toEnd);
 onFlushed(() => (byId("hello").hidden = !transcript.isEmpty));
 // After layout: what was not laid out before it came into sight has its size only now.
 const follower = new ResizeObserver(() => {
   if (page.isAtEnd) scroll.scrollTop = scroll.scrollHeight;
-  else byId("down").hidden = false;
+  else byId("down").hidden = isBelow();
 });
 for (const id of ["log", "scroll"]) follower.observe(byId(id));
 
