@@ -208,7 +208,8 @@ function connection(state) {
 }
 
 function drawHead() {
-  const title = (page.id !== null && sidebar.titleOf(page.id)) || "New conversation";
+  const first = byId("log").querySelector(".prompt p")?.textContent.split("\n")[0].slice(0, 60);
+  const title = (page.id !== null && (sidebar.titleOf(page.id) || first)) || "New conversation";
   byId("title").textContent = title;
   document.title = `${title} – swink`;
   for (const link of document.querySelectorAll(".export")) {

@@ -55,7 +55,7 @@ export class Sidebar {
 
   titleOf(id) {
     const found = Array.from(byId("conversations").querySelectorAll("button")).find((button) => button.dataset.id === id);
-    return found?.querySelector("span").textContent ?? "";
+    return found?.dataset.title ?? "";
   }
 
   draw(conversations) {
@@ -74,6 +74,7 @@ export class Sidebar {
     const found = excerpt ? element("small", { textContent: excerpt }) : null;
     const button = element("button", { type: "button", onclick: () => this.choose(id) }, name, time, found);
     button.dataset.id = id;
+    button.dataset.title = title;
     return element("li", {}, button);
   }
 
