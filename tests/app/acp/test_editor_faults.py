@@ -143,6 +143,26 @@ async def test_an_editor_that_does_not_read_holds_up_its_own_run_alone(project: 
         reader.close()
 
 
+async def test_an_editor_that_leaves_without_reading_holds_up_nothing(project: Path):
+    pieces = [f"{number:06} " * 20 for number in range(20_000)]
+    async with at_work([pieces]) as (source, sink, opened):
+        for number, method, parameters in (
+            (1, "initialize", {"protocolVersion": 1}),
+            (2, "session/new", {"cwd": str(project), "mcpServers": []}),
+        ):
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}
+            os.write(sink, json.dumps(message).encode() + b"\n")
+        while not opened:
+            await asyncio.sleep(0.01)
+        assert opened[0].saved is not None
+        said = {"sessionId": opened[0].saved.meta.id, "prompt": [{"type": "text", "text": "Count"}]}
+        message = {"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": said}
+        os.write(sink, json.dumps(message).encode() + b"\n")
+        while not opened[0].agent.is_running:
+            await asyncio.sleep(0.01)
+    assert said_in(opened[0].saved.meta.id)[0] == "Count"
+
+
 async def test_two_editors_with_one_session_go_apart(project: Path):
     async with serving(["One."]) as editor:
         await editor.initialize()

@@ -100,6 +100,7 @@ class Connection:
         """The editor has left, or is left: nobody answers any more."""
         if not self._over.done():
             self._over.set_result(None)
+        self._pipes.hurry()
         for answer in self._asked.values():
             if not answer.done():
                 answer.set_exception(EditorGone("the editor has left"))

@@ -40,6 +40,7 @@ class LinePipes:
         self._source, self._sink, self._longest = source, sink, longest
         self.is_gone = False
         """Whether nobody reads what is written."""
+        self._is_ending = False
         self._unwritten = 0
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self._room = threading.Semaphore(_AT_ONCE)
@@ -61,10 +62,15 @@ class LinePipes:
 
     async def drained(self) -> None:
         """Return when there is room for more, or nobody reads any more."""
-        while self._unwritten > _FULL and not self.is_gone:
+        while self._unwritten > _FULL and not (self.is_gone or self._is_ending):
             waiter = self._loop.create_future()
             self._waiting.append(waiter)
             await waiter
+
+    def hurry(self) -> None:
+        """Let nobody wait for room any more: the end has come, also if the editor does not read."""
+        self._is_ending = True
+        self._wake()
 
     async def aclose(self) -> None:
         """Write what is left, as far as it is read soon."""
