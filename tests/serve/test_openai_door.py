@@ -193,6 +193,20 @@ async def test_a_response_that_is_not_stored_cannot_be_continued(id: str):
             await served.respond(previous_response_id=id)
 
 
+async def test_a_stream_ends_with_an_error_when_the_server_shuts_down():
+    async with serving(Endless(), limits=ServeLimits(shutdown_seconds=0.05)) as served:
+        stream = await served.client.chat.completions.create(model="m", messages=HELLO, stream=True)
+        await served.model.has_begun.wait()
+        _, failed = await asyncio.gather(served.app.aclose(), last_of(stream), return_exceptions=True)
+        assert isinstance(failed, openai.APIError)
+        assert "shutting down" in str(failed)
+
+
+async def last_of(stream: Any) -> None:
+    async for _ in stream:
+        pass
+
+
 # What is said
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from swink.agent.agentresult import is_answered
 from swink.errors import AgentError
 from swink.events import (
     AgentEnd,
@@ -41,6 +42,9 @@ _STATUS = {
 }
 ONCE = {"x-should-retry": "false"}
 """Tells OpenAI's clients not to ask again by themselves: the tools of the agent may have run."""
+
+
+SHUTDOWN = "the server is shutting down; ask again soon"
 
 
 class StreamedReply(Protocol):
@@ -137,9 +141,11 @@ def _abandon(run: HostedRun) -> None:
 
 def _outcome(run: HostedRun, last: AgentEvent | None, asked: AskedOfAgent) -> RunOutcome | RunFailure:
     """How a run has ended."""
-    if not isinstance(last, AgentEnd):
-        return RunFailure("the server is shutting down; ask again soon", "shutdown")
-    if (result := run.result) is None:
+    if not isinstance(last, AgentEnd) or (run.is_pausing and not _is_complete(run)):
+        return RunFailure(SHUTDOWN, "shutdown")
+    if (result := run.result) is None and last.stop_reason == "aborted":
+        return RunFailure(SHUTDOWN, "shutdown")
+    if result is None:
         return RunFailure(redact_text(last.reason or "the run ended before its answer"))
     if run.client_calls:
         return RunOutcome(run.client_calls, usage=result.usage)
@@ -156,6 +162,11 @@ def _outcome(run: HostedRun, last: AgentEvent | None, asked: AskedOfAgent) -> Ru
     replies = [message for message in result.messages if isinstance(message, AssistantMessage)]
     is_cut = bool(replies) and replies[-1].stop_reason == "length"
     return RunOutcome((), is_cut, result.usage, json)
+
+
+def _is_complete(run: HostedRun) -> bool:
+    """Whether the run came to its answer although the server is shutting down."""
+    return bool(run.client_calls) or (run.result is not None and is_answered(run.result.messages))
 
 
 async def _send_failure(exchange: Exchange, failed: RunFailure) -> None:
