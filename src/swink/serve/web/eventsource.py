@@ -10,6 +10,8 @@ from swink.serve.wire import Refused
 
 BEGIN = b"retry: 1000\n\n"
 """How soon a client that was cut off comes back, in milliseconds."""
+AT_ONCE = 256 * 1024
+"""Bytes of events that are sent in one write."""
 SILENT = b": still here\n\n"
 
 
@@ -35,7 +37,15 @@ async def send_events(
     await writer.write(BEGIN)
     async with aclosing(batches):
         async for batch in batches:
-            await writer.write(b"".join([frame(numbered) for numbered in batch]) or SILENT)
+            frames, size = [SILENT] if not batch else list[bytes](), 0
+            for numbered in batch:
+                frames.append(frame(numbered))
+                size += len(frames[-1])
+                if size > AT_ONCE:  # so much a reader has to take in time, not all that has gathered
+                    await writer.write(b"".join(frames))
+                    frames, size = [], 0
+            if frames:
+                await writer.write(b"".join(frames))
 
 
 def numbered_frame(numbered: Numbered) -> bytes:
