@@ -45,3 +45,24 @@ def test_the_coding_agent_asks_the_program_and_changes_what_that_allows(place: P
     assert process.returncode == 0
     assert (place.here / "a.txt").read_text() == "written\n"
     assert not (place.here / "b.txt").exists()
+
+
+@pytest.mark.more
+def test_a_run_waits_for_the_report_of_its_background_agent(place: Place, provider: Provider):
+    provider.replies = [
+        [Call("task", task="dig", background=True)],
+        ["A coin."],  # the agent, and the run itself: whoever asks first
+        ["A coin."],
+        ["It is a coin."],
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swink", "rpc", "-m", "openai:m", "--approve", "off"], cwd=place.here,
+        env={**place.environ, **provider.env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    ask(process, "run", input="Go.")
+    event: dict[str, Any] = {}
+    while event.get("type") != "result":
+        event = json.loads(process.stdout.readline()).get("params", {}).get("event", {})
+    process.communicate(timeout=30)
+    assert event["text"] == "It is a coin."

@@ -21,8 +21,8 @@ from swink.serve.hosting import Caller, Host
 class Program:
     """The program at the other end: sends requests and reads lines."""
 
-    def __init__(self, reader: asyncio.StreamReader, sink: int) -> None:
-        self.reader, self.sink = reader, sink
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.BaseTransport, sink: int) -> None:
+        self.reader, self.transport, self.sink = reader, transport, sink
         self.events: list[dict[str, Any]] = []
 
     def send(self, line: str | bytes) -> None:
@@ -63,7 +63,7 @@ async def serving(factory: Callable[[], Agent], store: Any = None) -> AsyncGener
     host = Host(lambda request: factory(), store or MemoryStore())
     server = RpcServer(Connection(LinePipes(source, sink)), host, Caller("test"), ClientPerson())
     task = asyncio.create_task(server.serve())
-    program = Program(reader, into)
+    program = Program(reader, transport, into)
     try:
         yield program
     finally:
@@ -183,6 +183,15 @@ async def test_a_program_that_dies_ends_its_run_which_is_saved():
         os.write(program.sink, b'{"half a line')
     messages = (await store.open(session)).messages
     assert [message.role for message in messages] == ["user", "assistant", "tool_result"]
+
+
+async def test_a_program_that_reads_no_more_holds_nothing_up():
+    store = MemoryStore()
+    async with serving(rpc_agents.greeter, store) as program:
+        session = (await program.ask("run", input="Hi."))["session"]
+        program.transport.close()
+        while len((await store.open(session)).messages) < 4:
+            await asyncio.sleep(0.01)
 
 
 async def test_shutdown_is_answered_and_ends_the_program():

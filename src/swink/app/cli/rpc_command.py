@@ -3,7 +3,9 @@
 import argparse
 import asyncio
 import os
+from collections.abc import Callable
 
+from swink.agent import Agent
 from swink.app.acp.connection import Connection
 from swink.app.acp.linepipes import LinePipes, claimed_descriptors
 from swink.app.assistant.awaitedreports import AwaitReports
@@ -60,7 +62,7 @@ async def _serve_coding(arguments: argparse.Namespace, source: int, sink: int) -
         # What commands and sub-agents of a folder share is of one run.
         limits = ServeLimits(events=_EVENTS, runs=1)
         host = Host(agents.make, _store(), limits, directory=os.getcwd())
-        return await _serve(host, Caller("rpc"), person, source, sink)
+        return await _serve(host, Caller("rpc"), person, source, sink, agents.attend)
     finally:
         environment.changed = lambda: None
         waiting.leave()
@@ -68,11 +70,18 @@ async def _serve_coding(arguments: argparse.Namespace, source: int, sink: int) -
         await environment.aclose()
 
 
-async def _serve(host: Host, caller: Caller, person: ClientPerson, source: int, sink: int) -> int:
+async def _serve(
+    host: Host,
+    caller: Caller,
+    person: ClientPerson,
+    source: int,
+    sink: int,
+    begun: Callable[[Agent], object] = lambda agent: None,
+) -> int:
     connection = Connection(LinePipes(source, sink))
     try:
         with interruptible(connection.end) as interruption:
-            await RpcServer(connection, host, caller, person).serve()
+            await RpcServer(connection, host, caller, person, begun).serve()
     finally:
         await host.store.aclose()
     return 0 if interruption.signal is None else interruption.exit_code

@@ -96,6 +96,10 @@ class CodingAgents:
             self._arguments, self._permissions, None, self._policies, self._environment, tell=self._tell
         )
 
+    def attend(self, agent: Agent) -> None:
+        """This is the agent that works now: reports of background agents are for it."""
+        self._environment.agent = agent
+
     def _tell(self, text: str) -> None:
         """Say something once, and not before every run."""
         if text not in self._told:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
+from swink.agent import Agent
 from swink.agent.agentresult import AgentResult
 from swink.agent.policy import Answer, Approved, Rejected
 from swink.app.acp.connection import (
@@ -63,8 +64,17 @@ T = TypeVar("T")
 class RpcServer:
     """Answers one program until it leaves."""
 
-    def __init__(self, connection: Connection, host: Host, caller: Caller, person: ClientPerson) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        host: Host,
+        caller: Caller,
+        person: ClientPerson,
+        begun: Callable[[Agent], object] = lambda agent: None,
+    ) -> None:
+        """`begun` is told of the agent of each run."""
         self._connection, self._host, self._caller, self._person = connection, host, caller, person
+        self._begun = begun
         self._runs: dict[str, HostedRun] = {}
         self._tellers: set[asyncio.Task[None]] = set()
         self._methods: dict[str, Callable[[Raw], Awaitable[Any]]] = {
@@ -191,6 +201,8 @@ class RpcServer:
 
     def _follow(self, conversation: Conversation, run: HostedRun) -> RunAnswer:
         self._runs[conversation.id] = run
+        if run.agent is not None:
+            self._begun(run.agent)
         task = asyncio.create_task(self._tell_events(conversation.id, run), name="swink-rpc-events")
         self._tellers.add(task)
         task.add_done_callback(self._tellers.discard)
