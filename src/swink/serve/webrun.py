@@ -130,7 +130,9 @@ class WebRuns:
             client_tools=asked.client_tools,
             tool_results=waiting.results(news.results),
             key=asked.key,
+            when_busy="queue" if _is_ending(conversation) else "refuse",
         )
+        await run.wait_begun()
         before = self._before.setdefault(run, Before(stored, news, frozenset(waiting.ids)))
         return self._begun(conversation, run, before)
 
@@ -200,22 +202,23 @@ def may_fork(exchange: Exchange) -> bool:
 
 
 async def _written(begun: BegunRun, reply: WebReply) -> AsyncGenerator[bytes, None]:
-    """What is sent, batch by batch."""
-    has_ended = False
+    """What is sent, batch by batch; the end once the log is closed, when the client may ask again."""
+    end: AgentEnd | None = None
     async with aclosing(begun.run.log.batches(0, begun.silence)) as batches:
         async for batch in batches:
             chunks: list[dict[str, Any]] = []
             for numbered in batch:
                 event = numbered.event
                 if isinstance(event, AgentEnd):
-                    has_ended = True
-                    chunks += reply.end(_end_of(begun, event))
+                    end = event
                     continue
                 chunks += reply.add(event)
                 if isinstance(event, ApprovalRequested):
                     _put_off(begun.run, event.call_id)
             yield _frames(chunks)
-    if not has_ended:
+    if end is not None:
+        yield _frames(reply.end(_end_of(begun, end)))
+    else:
         text = "the server is shutting down; the run goes on when it is back"
         yield _frames(reply.end(RunEnd(stop_reason="error", error=text, code="interrupted")))
 
@@ -271,6 +274,11 @@ class _Waiting:
     def results(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The results of the client's own tools; what it says of other calls is not taken."""
         return {id: result for id, result in given.items() if id in self._calls}
+
+
+def _is_ending(conversation: Conversation) -> bool:
+    """Whether the run under way has told its end, and only has to give the conversation free."""
+    return conversation.running is not None and conversation.running.is_over
 
 
 def _before(run: HostedRun) -> Before:
