@@ -365,7 +365,7 @@ async def test_the_guard_against_injections_marks_a_poisoned_memory(notes: Notes
     assert model.calls[-1].messages[-1].text.startswith("[untrusted")
 
 
-@tried(8, 1000)
+@tried(8, 500)
 @given(st.text(min_size=1, max_size=200), st.lists(st.text(max_size=20), max_size=3))
 async def test_any_text_is_recalled_as_people_see_it(tmp_path: Path, text: str, tags: list[str]):
     notes = Notes(tmp_path / "notes.db")
@@ -379,7 +379,7 @@ async def test_any_text_is_recalled_as_people_see_it(tmp_path: Path, text: str, 
     assert notes.list(f"user:{owner}") == [kept]
 
 
-@tried(5, 500)
+@tried(5, 200)
 @given(
     st.lists(
         st.tuples(st.booleans(), st.sampled_from(["user:", "project:/a"]), st.integers(0, 5)), max_size=20

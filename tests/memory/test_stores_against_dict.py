@@ -38,7 +38,7 @@ class Kept:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@tried(8, 300)
+@tried(8, 80)
 @given(operations=st.lists(OPERATIONS, max_size=12))
 def test_a_store_holds_what_was_put_into_it(
     kind: str, operations: list[tuple[str, str, int]], tmp_path_factory: pytest.TempPathFactory

@@ -62,7 +62,7 @@ def cleaned(value: Any) -> Any:
 
 
 @given(anything)
-@tried(100, 3000)
+@tried(100, 1_500)
 def test_data_reads_back_as_it_was(value: Any):
     assert cleaned(decode(encode(value))) == cleaned(value)
     assert cleaned(from_data(json.loads(json.dumps(as_data(value), allow_nan=False)))) == cleaned(value)

@@ -497,7 +497,7 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is():
     assert shown(text) == text
 
 
-@tried(100, 20_000)
+@tried(100, 8_000)
 @given(
     st.text(
         st.sampled_from("PASSWORD=tokensk-proj 0123456789abcdefghij;|&$()`'\"\n/:@#.\u202e\u200b"),

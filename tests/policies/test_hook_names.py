@@ -64,7 +64,7 @@ def test_a_hook_sees_the_text_of_every_edit():
     assert [edit["new_string"] for edit in found["edits"]] == ["2", "key"]
 
 
-@tried(200, 5_000)
+@tried(200, 1_000)
 @given(st.sampled_from([*TOOLS, "weather"]), arguments, edits)
 def test_what_is_not_changed_comes_back_as_it_was(name: str, given_arguments: dict, given_edits: list):
     if name == "edit_file":

@@ -559,7 +559,7 @@ async def test_an_empty_thought_is_left_out(target: AdapterCase):
     await sent(target, [UserMessage("Hi"), reply, UserMessage("Go on.")])
 
 
-@tried(40, 1_500)
+@tried(40, 600)
 @given(history=histories())
 async def test_any_history_becomes_a_request_that_every_target_accepts(history: list[LlmMessage]):
     for target in ADAPTERS.values():

@@ -259,7 +259,7 @@ def traits(tool: Tool) -> tuple[Any, ...]:
     return tuple(getattr(tool, name) for name in fields)
 
 
-@tried(60, 2_000)
+@tried(60, 1_000)
 @given(tools_of_all_kinds(), st.lists(st.sampled_from(sorted(CHANGES)), max_size=5), st.data())
 def test_changes_compose_in_any_grouping_and_keep_what_a_tool_is(
     tools: list[Tool], order: list[str], data: st.DataObject

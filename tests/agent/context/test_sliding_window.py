@@ -75,7 +75,7 @@ anchors = st.integers(0, 4)
 
 
 @given(paired_histories(), budgets, anchors, st.booleans(), st.booleans())
-@tried(150, 3_000)
+@tried(150, 1_500)
 def test_whatever_is_dropped_the_rest_is_sound(messages, budget, anchor, overflow, as_snapshot):
     given_messages = History(messages).snapshot() if as_snapshot else messages
     check(messages, SlidingWindow(budget, anchor=anchor)(given_messages, overflow), anchor)

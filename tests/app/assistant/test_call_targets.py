@@ -393,7 +393,7 @@ def contents(root: Path) -> dict[str, bytes]:
     }
 
 
-@tried(60, 500)
+@tried(60, 250)
 @given(st.data())
 async def test_what_the_judgement_names_is_the_file_that_changes_or_nothing_does(data: st.DataObject):
     with TemporaryDirectory() as scratch:

@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.more,
     pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's"),
 ]
-ROUNDS = 5_000 if MORE else 60
+ROUNDS = 1_500 if MORE else 60
 MATCHES = 20
 """How often the rounds are played anew while no call at all was let run: chance decides that."""
 INTACT = "intact\n"

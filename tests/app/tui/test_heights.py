@@ -14,7 +14,7 @@ steps = st.one_of(
 )
 
 
-@tried(60, 2_000)
+@tried(60, 1_000)
 @given(st.lists(steps, max_size=60))
 def test_any_changes_leave_the_sums_of_a_plain_list(changes):
     plain: list[int] = []

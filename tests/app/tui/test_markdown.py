@@ -176,7 +176,7 @@ def described(strips: list[Strip]) -> list[list[tuple[str, object]]]:
     ]  # fmt: skip
 
 
-@tried(40, 4000)
+@tried(40, 800)
 @given(sources, st.data(), st.integers(10, 200), st.sampled_from(sorted(LOOKS)))
 def test_any_way_to_cut_a_reply_up_ends_in_the_same_strips(
     source: str, data: st.DataObject, width: int, name: str
@@ -197,7 +197,7 @@ def test_any_way_to_cut_a_reply_up_ends_in_the_same_strips(
 MARKS = ["# ", "- ", "  - ", "> ", "1. ", "**", "*", "`", "```\n", "~~~\n", "\n", "\n\n", "    ", "|", "\n|-|-|\n", "[", "](", ")", "---\n", "~~", "<", ">", " ", " "]  # fmt: skip
 
 
-@tried(50, 4000)
+@tried(50, 1_000)
 @given(st.lists(st.sampled_from(MARKS), max_size=60), st.integers(10, 120))
 def test_no_word_of_a_reply_is_lost(marks: list[str], width: int):
     """Whatever the Markdown means, but for what stands behind a fence."""

@@ -130,7 +130,7 @@ def test_what_is_too_long_for_a_screen_is_counted():
 texts = st.lists(st.text("ab \t日é\x1b\r👩\u200d💻", max_size=12), max_size=12).map("\n".join)
 
 
-@tried(30, 2000)
+@tried(30, 800)
 @given(
     texts, texts, st.integers(20, 200), st.sampled_from([True, False, None]), st.sampled_from(sorted(LOOKS))
 )

@@ -275,7 +275,7 @@ def test_an_agent_inside_of_a_call_is_shown_below_it():
     assert shown[shown.index("  │ ◆ scout") + 1 :][:4] == ["  │ ▌ find it", "  │", "  │   Looking.", "  │"]
 
 
-@tried(20, 1_000)
+@tried(20, 500)
 @given(
     st.lists(
         st.sampled_from(["a ", "word ", "**b** ", "\n", "\n\n", "- x\n", "```\n", "| a | b |\n", "日本"]),

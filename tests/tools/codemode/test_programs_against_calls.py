@@ -214,7 +214,7 @@ def is_one_by_one(script: Sequence[Step]) -> bool:
     return all(kind != "gather" or len(made) == 1 for kind, _, made in script)
 
 
-@tried(40, 1000)
+@tried(40, 500)
 @given(script=st.lists(steps, min_size=1, max_size=5))
 async def test_a_program_does_what_direct_calls_do(script: list[Step]):
     direct, inside = await both(script, None)

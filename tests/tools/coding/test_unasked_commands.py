@@ -192,7 +192,7 @@ line = st.lists(
 ).map(lambda parts: "".join(link + text for link, text in parts).lstrip(";&| "))
 
 
-@tried(15, 400)
+@tried(15, 60)
 @given(st.lists(line, min_size=20, max_size=60))
 def test_whatever_runs_unasked_changes_nothing_and_shows_nothing_outside(
     scene: Path, tool: Tool, lines: list[str]
@@ -202,7 +202,7 @@ def test_whatever_runs_unasked_changes_nothing_and_shows_nothing_outside(
         assert_harmless(scene, unasked)
 
 
-@tried(150, 3_000)
+@tried(150, 1_500)
 @given(
     st.sampled_from(hostile()),
     st.sampled_from(["", "ls; ", "ls && ", "ls | "]),
