@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from editor_scenes import SCENES
 from editorscene import serving
 from libraries import node_editor, python_editor
-from scenes import SCENES
 
 STABLE = {
     *("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"),

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
 
+from swink.app.assistant.attachedfiles import attached_name
 from swink.app.tui.editor import prompthistory as histories
-from swink.app.tui.editor.attaching import attached_name, compose, fence, pasted_images
+from swink.app.tui.editor.attaching import compose, fence, pasted_images
 from swink.app.tui.editor.bursts import GAP, HOLD, Burst
 from swink.app.tui.editor.drafts import Drafts
 from swink.app.tui.editor.fuzzy import best, positions
