@@ -203,11 +203,25 @@ def come_back(terminal: Terminal) -> None:
     raise AssertionError(f"it did not come to rest:\n{terminal.shown}")
 
 
+def stands_in_the_editor(terminal: Terminal, word: str) -> bool:
+    """Whether it comes to stand there within a while, which a busy program needs."""
+    for _ in range(100):
+        if re.search(rf"│.*{word}", "\n".join(terminal.lines[-12:])) is not None:
+            return True
+        terminal.pause(0.1)
+    return False
+
+
 def assert_it_is_typed(terminal: Terminal, word: str) -> None:
     """What is typed stands in the editor, at the bottom of the screen, and nothing was told to have failed."""
-    come_back(terminal)
-    terminal.type(word)
-    terminal.wait_until(lambda: re.search(rf"│.*{word}", "\n".join(terminal.lines[-12:])) is not None, word)
+    for _ in range(3):  # a screen that opens only now takes the word: it is left, and the word typed anew
+        come_back(terminal)
+        terminal.type(word)
+        if stands_in_the_editor(terminal, word):
+            break
+        terminal.press("ctrl+u")
+    else:
+        raise AssertionError(f"{word} did not come; the screen shows:\n{terminal.shown}")
     assert terminal.process.poll() is None
     assert "unexpected" not in terminal.shown, terminal.shown
 
