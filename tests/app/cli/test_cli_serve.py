@@ -86,6 +86,34 @@ def test_an_agent_is_served_and_keeps_its_conversations_in_the_store(place: Plac
     assert [message["content"][0]["text"] for message in said["messages"]] == ["Capital of France?", "Paris."]
 
 
+def test_a_served_agent_has_a_page_if_that_is_asked_for(place: Place):
+    place.write("served_agents.py", SERVED)
+    arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "memory:")
+    with running(place, *arguments, "--page") as process:
+        answer = httpx.get(first_url(process))
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    with running(place, *arguments) as process:
+        assert httpx.get(first_url(process)).status_code == 404
+
+
+def test_where_a_token_is_needed_the_page_opens_once_by_its_address_and_sees_the_same_conversations(
+    place: Place,
+):
+    place.write("served_agents.py", SERVED)
+    arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "memory:", "--page")
+    with running(place, *arguments, "--token", TOKEN) as process:
+        address = first_url(process)
+        url = address.partition("/?")[0]
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        id = httpx.post(f"{url}/conversations", json={}, headers=bearer).json()["id"]
+        assert httpx.get(url).status_code == 401
+        with httpx.Client() as browser:
+            assert browser.get(address).status_code == 200
+            listed = browser.get(f"{url}/conversations").json()
+            assert [each["id"] for each in listed["conversations"]] == [id]
+        assert httpx.get(address).status_code == 401
+
+
 KILLED = """
 import os
 from swink import Agent, tool

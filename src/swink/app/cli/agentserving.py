@@ -6,8 +6,9 @@ import hmac
 import inspect
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from hashlib import sha256
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from swink.agent.agent import Agent
 from swink.app.cli.terminal import say
@@ -17,6 +18,9 @@ from swink.system.interrupts import interruptible
 from swink.system.loading import load_object
 from swink.system.places import data_dir, expand
 from swink.system.threads import run_to_end
+
+if TYPE_CHECKING:
+    from swink.serve.page import Entry
 
 _TOKEN = "SWINK_SERVE_TOKEN"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -94,7 +98,13 @@ async def _serve(
 ) -> int:
     from swink.serve.agentapp import DOORS, agent_app
     from swink.serve.asgi import serve_app
+    from swink.serve.page import Entry, PageDoor
 
+    page: Any = arguments.page
+    entry: Entry | None = None
+    if page and authorize is not None and arguments.authorize is None:
+        entry = Entry()  # a browser sends no bearer token by itself
+        page, authorize = partial(PageDoor, entry=entry), _by_either(entry, authorize)
     app = agent_app(
         factory,
         store=store,
@@ -102,13 +112,16 @@ async def _serve(
         protocols=tuple(DOORS),
         hosts=arguments.allow_host,
         origins=arguments.allow_origin,
+        page=page,
     )
     stopped = asyncio.Event()
     host, port = arguments.host, arguments.port
     try:
         with interruptible(stopped.set):
             async with serve_app(app, host, port) as url:
-                print(url, flush=True)
+                print(url if entry is None else f"{url}/?token={entry.token}", flush=True)
+                if entry is not None:
+                    say("open this address in a browser: it works once, for one browser")
                 say(f"serving {arguments.factory} ({', '.join(DOORS)}); Ctrl-C stops it")
                 if host not in _LOOPBACK:
                     remedy = "put a reverse proxy with https in front"
@@ -122,3 +135,14 @@ async def _serve(
         await store.aclose()
     say("stopped")
     return 0
+
+
+def _by_either(
+    entry: "Entry", holder: Callable[[Any], Awaitable[str | None]]
+) -> Callable[[Any], Awaitable[str | None]]:
+    """Lets in the browser that opened the page by its address, as the same caller as holders of the token."""
+
+    async def authorize(request: Any) -> str | None:
+        return await holder(request) or ("token" if entry.authorize(request) is not None else None)
+
+    return authorize

@@ -393,6 +393,7 @@ def _add_served_agent(add: Callable[..., CommandParser]) -> None:
     agent.take("--port", "0 takes a free one (default: %(default)s)", type=port, default=8090)
     store = "sqlite:FILE, postgresql://…, jsonl:DIRECTORY or memory: (default: a SQLite file of swink's own)"
     agent.take("--store", store, "URL")
+    agent.flag("--page", "with a page; where a token is needed, at an address that works once")
     agent.take("--token", "what clients send as bearer token; or set SWINK_SERVE_TOKEN", "TOKEN")
     agent.take("--authorize", "a function of a request that names its caller, or None", "MODULE:FUNCTION")
     behind = "a name under which a proxy in front is reached (repeatable)"
