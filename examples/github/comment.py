@@ -76,7 +76,7 @@ def request(method: str, path: str, body: Any = None) -> Any:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *request: Any) -> None:
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Follow none: urllib raises the status instead."""
 
 

@@ -164,7 +164,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
         self._running, self._subscribers = Running(self._state), Subscribers()
 
     def steer(self, message: Input) -> None:
-        """Say something while the agent works: running tools are cut short, and the next turn gets it."""
+        """Say something while it works: when a tool ends the others are cancelled; the next turn gets it."""
         self._running.queue(self._queues.steering, message)
 
     def follow_up(self, message: Input) -> None:
