@@ -2,6 +2,7 @@
 
 import asyncio
 from itertools import count
+from typing import Any
 
 import pytest
 from apps import Gate
@@ -10,7 +11,7 @@ from swink import Agent, tool
 from swink.agent.retry import ExponentialBackoff
 from swink.app.tui.conversationdriver import ConversationDriver
 from swink.errors import Aborted, AuthError, MissingKey, MisuseError, NetworkError
-from swink.events import CustomEvent
+from swink.events import AgentEnd, AgentEvent, CustomEvent
 from swink.events.transcript import NoticeBlock, PromptBlock, ReplyBlock, ToolBlock, Transcript
 from swink.messages import Input, ToolCall, Usage, UserMessage
 from swink.stream import StreamOptions
@@ -48,6 +49,21 @@ async def test_what_is_sent_while_it_works_steers_and_what_is_queued_waits_for_t
     gate.open.set()
     await driver.wait()
     assert texts(driver) == ["begin", "now", "Steered.", "later", "Followed."]
+    assert driver.queued == ()
+
+
+@pytest.mark.parametrize("say", [ConversationDriver.send, ConversationDriver.queue])
+async def test_what_is_said_when_a_run_listens_no_more_begins_the_next_one(say: Any):
+    driver = driver_of(["Hello.", "Said late."])
+
+    def say_late(event: AgentEvent) -> None:
+        if isinstance(event, AgentEnd) and len(driver.agent.messages) == 2:
+            say(driver, "late")
+
+    driver.agent.subscribe(say_late)
+    driver.send("hi")
+    await driver.wait()
+    assert texts(driver) == ["hi", "Hello.", "late", "Said late."]
     assert driver.queued == ()
 
 

@@ -245,19 +245,31 @@ class ConversationDriver:
                 self.go_on()
             self.changed()
 
-    def _begin_run(self, input: Input | None) -> asyncio.Task[None]:
+    def _begin_run(self, input: Input | None) -> asyncio.Task[bool]:
         self._aborting = False
         self.activity = Activity("running", since=self.clock())
         task = self._task = asyncio.create_task(self._run(input), name="swink-run")
+        task.add_done_callback(self._say_what_came_late)
         self.changed()
         return task
 
-    async def _run(self, input: Input | None) -> None:
+    def _say_what_came_late(self, ended: asyncio.Task[bool]) -> None:
+        """What was said while a run was saved, which it did not hear any more, begins the next one."""
+        if ended.cancelled() or ended.exception() is not None or self._aborting:
+            return
+        if ended.result() and self.queued:
+            self.go_on()
+
+    async def _run(self, input: Input | None) -> bool:
+        """A run to its end; whether the agent had nothing more to do."""
         state: State = "aborted"
+        is_finished = False
         before = len(self.agent.messages)
         try:
-            reason = (await self.agent.run(input)).stop_reason
+            result = await self.agent.run(input)
+            reason = result.stop_reason
             state = reason if reason in ("aborted", "error") else "idle"
+            is_finished = state == "idle" and not (result.stopped or result.pending)
         except AgentError as error:  # raised before the run began, or the session could not be written
             provider = self.agent.model.provider
             can_store = isinstance(error, MissingKey) and own_server(provider) is None
@@ -275,6 +287,7 @@ class ConversationDriver:
             self._tell_untold()
             self.ended(self.activity)
             self.changed()
+        return is_finished
 
     def show_block(self, block: ToolBlock) -> None:
         """Show a call that is not the agent's, as it is now."""
