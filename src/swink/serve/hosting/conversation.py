@@ -152,6 +152,7 @@ class Conversation:
         if self.waiting >= self._host.limits.waiting:
             raise Refused(429, "too many runs wait in this conversation; try again when one has ended")
         run = self._new_run(f"run_{secrets.token_hex(12)}", start)
+        run.is_queued = is_queued
         self._host.admit(self.caller)
         self.runs[run.id] = run
         if key is not None:
@@ -162,10 +163,10 @@ class Conversation:
             try:
                 await run.wait_begun()
             except _Repeated as repeated:
-                self._drop(run, key)
+                self._drop(run)
                 return await self.find_run(repeated.run)
             except Refused:
-                self._drop(run, key)
+                self._drop(run)
                 await asyncio.wait([carrying])  # the next one finds the conversation free
                 raise
         return run
@@ -232,7 +233,7 @@ class Conversation:
 
     async def _carry_out(self, run: HostedRun, session: Session, key: str | None) -> None:
         """Run the agent on the session; the end is recorded before the claim is given back."""
-        recording = RecordingSession(session, run.id, run.log)
+        recording = RecordingSession(session, run.id, run.log, is_claimed=self._host.has_claims)
         start = run.start
         names = [tool.name for tool in start.client_tools]
         started = RunStarted(
@@ -264,13 +265,15 @@ class Conversation:
         if self.running is run:
             self.running = None
         await run.finish()
+        if run.is_lost:
+            self._drop(run)  # who asks for it now gets what the other worker records
         self._host.release(self.caller)
         self._host.keep(self)
 
-    def _drop(self, run: HostedRun, key: str | None) -> None:
-        """Forget a run that never began."""
+    def _drop(self, run: HostedRun) -> None:
+        """Forget a run that never began, or that another worker has."""
         self.runs.pop(run.id, None)
-        if key is not None and self._keys.get(key) is run:
+        for key in [key for key, known in self._keys.items() if known is run]:
             del self._keys[key]
 
     def _new_run(self, id: str, start: RunStart) -> HostedRun:
@@ -291,12 +294,23 @@ class Conversation:
 
     async def _keyed(self, key: str, start: RunStart) -> HostedRun | None:
         """The run that was started with this key, here or on another worker."""
-        if (known := self._keys.get(key)) is not None:
-            if _digest(known.start) != _digest(start):
-                raise Refused(422, _OTHER)
-            return known
-        found = await self._recorded_with(key, start)
-        return self._keys.get(key) if found is None else await self.find_run(found)
+        if key not in self._keys and (found := await self._recorded_with(key, start)) is not None:
+            return await self.find_run(found)
+        known = self._keys.get(key)  # it may have come meanwhile
+        if known is None:
+            return None
+        if _digest(known.start) != _digest(start):
+            raise Refused(422, _OTHER)
+        return await self._first_with_key(known)
+
+    async def _first_with_key(self, run: HostedRun) -> HostedRun:
+        """This run once it has begun, or the one that another worker has begun with its key."""
+        if not run.is_queued:
+            try:
+                await run.wait_begun()
+            except _Repeated as repeated:
+                return await self.find_run(repeated.run)
+        return run
 
     async def _recorded_with(self, key: str, start: RunStart) -> str | None:
         for id, recorded in (await self._recorded()).items():

@@ -172,10 +172,15 @@ class Host:
         except SessionError as error:
             raise refusal_of_store(error) from None
 
+    @property
+    def has_claims(self) -> bool:
+        """Whether the store keeps workers from running one conversation at once."""
+        return isinstance(self.store.sync.backend, LeasingBackend)
+
     @asynccontextmanager
     async def claim(self, id: str) -> AsyncGenerator[Session]:
         """The session of a run; no other worker runs it inside the block, if the store has leases."""
-        if isinstance(self.store.sync.backend, LeasingBackend):
+        if self.has_claims:
             async with self.store.claim(id, seconds=self.limits.lease_seconds) as session:
                 yield session
         else:

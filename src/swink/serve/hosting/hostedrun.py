@@ -54,6 +54,8 @@ class HostedRun:
         """What is known of the run, if it was begun in another process."""
         self.is_elsewhere = False
         """Whether another worker carries it out, and this one only tells its events."""
+        self.is_queued = False
+        """Whether it was promised to begin after the one before it."""
         self._agent: Agent[Any, Any] | None = None
         self._approvals: Approvals | None = None
         self._is_aborted = False
@@ -63,6 +65,11 @@ class HostedRun:
     def is_over(self) -> bool:
         """Whether no event follows any more."""
         return self.log.closed
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another worker has taken it over, and has the rest of its events."""
+        return self.recording is not None and self.recording.is_lost
 
     @property
     def agent(self) -> Agent[Any, Any] | None:
@@ -181,7 +188,8 @@ class HostedRun:
                 raise
             except Exception as error:
                 # A hook of the application's; the events have ended in good order.
-                log.error("run %s failed\n%s", self.id, describe_traceback(error))
+                if not self.is_lost:
+                    log.error("run %s failed\n%s", self.id, describe_traceback(error))
         names = {tool.name for tool in self.start.client_tools}
         if self.result is not None:
             self.client_calls = tuple(
@@ -212,7 +220,7 @@ class HostedRun:
         if self.recording is not None:
             if self.resumption is not None:
                 end = replace(end, messages=(*self.resumption.messages, *end.messages))
-            await self.recording.finish(None if self._goes_on(end) else end)
+            await self.recording.finish(None if self.is_lost or self._goes_on(end) else end)
         elif not self.is_pausing:
             if not self.log.last:
                 self.log.push(AgentStart())

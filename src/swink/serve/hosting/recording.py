@@ -1,9 +1,10 @@
 """Recording: the events of a run go into its session with the messages that they tell of.
 
-    event → held until it is recorded, if something was committed with it → the log, and so the readers
+    event → held until it is recorded, but for deltas and news → the log, and so the readers
 
-What begins a reply and what ends one is recorded before any client sees it: after the process was killed,
-the session knows where every client is, but for the deltas of the last reply.
+What begins or ends something is recorded before any client sees it: after the process was killed, the
+session knows where every client is, but for the deltas of the last reply. A worker that has lost its claim
+shows nothing more: whoever goes on with the run tells the rest.
 """
 
 import asyncio
@@ -14,8 +15,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swink.errors import AgentError
-from swink.events import AgentEnd, AgentEvent, MessageEnd, MessageStart
+from swink.errors import AgentError, SessionConflict
+from swink.events import (
+    AgentEnd,
+    AgentEvent,
+    AgentStart,
+    ApprovalRequested,
+    ApprovalResolved,
+    MessageEnd,
+    MessageStart,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    TurnEnd,
+    TurnStart,
+)
 from swink.memory import Session, SessionMeta
 from swink.messages import AssistantMessage, Message
 from swink.messages.records import Conversation, Record, RunStarted, TurnOpened
@@ -29,7 +42,10 @@ Done = Callable[[BaseException | None], None]
 class RecordingSession:
     """The session of a run: every append of the agent takes the run's events along."""
 
-    def __init__(self, session: Session, run: str, events: EventLog) -> None:
+    saves_prompts_first = True
+    """The events that are recorded when a reply begins tell of no prompt that is not stored."""
+
+    def __init__(self, session: Session, run: str, events: EventLog, *, is_claimed: bool = False) -> None:
         self._session = session
         self._run = run
         self._log = events
@@ -41,6 +57,9 @@ class RecordingSession:
         """Events that are not recorded."""
         self._unshown: deque[Numbered] = deque()
         self._appends = 0
+        self._is_claimed = is_claimed
+        self.is_lost = False
+        """Whether another worker has taken the session over."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -89,8 +108,8 @@ class RecordingSession:
         taken = self._take()
         try:
             await self._session.append(messages, state=state, records=[*records, *self._written(taken)])
-        except BaseException:
-            self._waiting[:0] = taken
+        except BaseException as error:
+            self._keep(taken, error)
             raise
         self._appends += 1
         self._recorded(taken)
@@ -111,7 +130,7 @@ class RecordingSession:
                 self._appends += 1
                 self._recorded(taken)
             else:
-                self._waiting[:0] = taken
+                self._keep(taken, error)
             done(error)
 
         self._session.start_append(ended, messages, state, [*records, *self._written(taken)], writer)
@@ -123,7 +142,9 @@ class RecordingSession:
         self._waiting.append(numbered)
         self._unshown.append(numbered)
         match event:
-            case MessageStart(role="assistant"):
+            case MessageStart(role="assistant") | ToolExecutionStart() | ToolExecutionEnd() | TurnEnd():
+                self._append_soon([])
+            case ApprovalRequested() | ApprovalResolved():
                 self._append_soon([])
             case MessageEnd(message=AssistantMessage() as reply) if reply.tool_calls and not reply.failed:
                 self._append_soon([TurnOpened(reply)])
@@ -141,33 +162,50 @@ class RecordingSession:
             await asyncio.wait(list(self._tasks))
         taken = self._take()
         try:
-            if taken:
+            if taken and not self.is_lost:
                 record = write_events(self._run, taken, self._told, ended=end is not None)
                 await self._session.append([], records=[record])
         except AgentError as error:
-            log.error("the end of run %s could not be recorded: %s", self._run, error)
+            self._note(error)
+            if not self.is_lost:
+                log.error("the end of run %s could not be recorded: %s", self._run, error)
         self._recorded(taken)
 
     def _append_soon(self, records: Sequence[Record]) -> None:
-        task = asyncio.get_running_loop().create_task(self._append_events(records), name="swink-record")
+        work = self._append_events(records, self._last)
+        task = asyncio.get_running_loop().create_task(work, name="swink-record")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _append_events(self, records: Sequence[Record]) -> None:
-        taken = self._take()
+    async def _append_events(self, records: Sequence[Record], upto: int) -> None:
+        taken = self._take(upto)  # what came after may tell of a message that is not stored
+        if not (taken or records):
+            return  # an append of the agent has taken them along
         try:
             await self._session.append([], records=[*records, *self._written(taken)])
         except AgentError as error:
             # The engine's next append fails too, and ends the run; readers see the events meanwhile.
             log.warning("events of run %s could not be recorded: %s", self._run, error)
             self._sure = max(self._sure, taken[-1].id if taken else 0)
-            self._waiting[:0] = taken
+            self._keep(taken, error)
             self._show()
         else:
             self._recorded(taken)
 
-    def _take(self) -> list[Numbered]:
-        taken, self._waiting = self._waiting, []
+    def _keep(self, taken: Sequence[Numbered], error: BaseException) -> None:
+        """Let events that could not be recorded wait for the next append."""
+        self._waiting[:0] = taken
+        self._note(error)
+
+    def _note(self, error: BaseException) -> None:
+        if self._is_claimed and isinstance(error, SessionConflict) and not self.is_lost:
+            self.is_lost = True
+            log.warning("run %s goes on elsewhere: another worker has taken its conversation over", self._run)
+
+    def _take(self, upto: int | None = None) -> list[Numbered]:
+        waiting = self._waiting
+        count = sum([each.id <= upto for each in waiting]) if upto is not None else len(waiting)
+        taken, self._waiting = waiting[:count], waiting[count:]
         return taken
 
     def _written(self, taken: Sequence[Numbered]) -> list[Record]:
@@ -181,14 +219,18 @@ class RecordingSession:
     def _show(self) -> None:
         """Let readers see the events up to the first one that has to be recorded before."""
         unshown = self._unshown
-        while unshown and (unshown[0].id <= self._sure or not _is_held(unshown[0].event)):
+        while (
+            not self.is_lost and unshown and (unshown[0].id <= self._sure or not _is_held(unshown[0].event))
+        ):
             self._log.put(unshown.popleft())
 
 
 def _is_held(event: AgentEvent) -> bool:
     """Whether readers see an event only when it is recorded."""
     match event:
-        case MessageStart(role="assistant") | MessageEnd(message=AssistantMessage()) | AgentEnd():
+        case AgentStart() | TurnStart() | MessageStart() | MessageEnd() | TurnEnd() | AgentEnd():
+            return True
+        case ToolExecutionStart() | ToolExecutionEnd() | ApprovalRequested() | ApprovalResolved():
             return True
         case _:
             return False

@@ -1,0 +1,3 @@
+"""The PostgreSQL server of the tests is there for served agents, too."""
+
+from tests.postgres import postgres as postgres
