@@ -15,7 +15,7 @@ from swink.errors import InvalidInput, MisuseError
 from swink.memory import Store
 from swink.messages.redact import describe_traceback
 from swink.serve.agui.door import AguiDoor
-from swink.serve.asgi import Message, Receive, Send
+from swink.serve.asgi import Message, Receive, Send, admit
 from swink.serve.hosting import LOCAL, Caller, Factory, Host, ServeLimits
 from swink.serve.native import NativeDoor
 from swink.serve.openai import OpenAIDoor
@@ -133,6 +133,7 @@ class AgentApp:
                 await _allow(exchange)
                 return
             exchange.caller = await self._caller(request)
+            admit(scope)
             route, door, exchange.path = self._router.find(request.method, request.path)
             await _carry_out(route, exchange)
         except Refused as refused:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from swink.messages.jsondata import encode
-from swink.serve.asgi import Message, Receive, Send, admit, cut_off, read_body
+from swink.serve.asgi import Message, Receive, Send, cut_off, read_body
 from swink.serve.hosting import Caller, ServeLimits
 from swink.serve.web.request import WebRequest
 from swink.serve.wire import Refused
@@ -82,7 +82,6 @@ class Exchange:
         if body is None:
             self.gone = True
             raise ClientGone
-        admit(self._scope)
         return body
 
     async def json(self, type: Any = Any) -> Any:
