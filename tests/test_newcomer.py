@@ -52,7 +52,7 @@ def test_a_validator_that_returns_no_value_of_the_type_is_an_error(
     assert f"validate returned {type(verdict).__name__}" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["policies", "approve", "approval_mode", "options", "retry", "system_promt"])
+@pytest.mark.parametrize("name", ["policies", "approval_mode", "options", "retry", "system_promt"])
 def test_what_cannot_be_assigned_is_no_attribute(name: str):
     with pytest.raises(AttributeError, match=name):
         setattr(Agent("test:m", stream_fn=ScriptedModel([])), name, ())

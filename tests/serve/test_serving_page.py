@@ -15,9 +15,10 @@ from swink.serve.openai import OpenAIDoor
 PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
 
 
-def test_the_program_of_the_page_runs(tmp_path: Path):
-    (program,) = blocks_of("docs/serving.md")
+def test_the_programs_of_the_page_run(tmp_path: Path):
+    program, with_page = blocks_of("docs/serving.md")
     assert run_program(program, tmp_path) == ("Hello Ada.", "")
+    assert run_program(f"{with_page}\nprint(app)", tmp_path) == ("agent_app(SqliteStore)", "")
 
 
 def test_the_page_names_every_route_of_the_native_and_the_openai_door():
