@@ -18,7 +18,10 @@ PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
 def test_the_programs_of_the_page_run(tmp_path: Path):
     program, with_page = blocks_of("docs/serving.md")
     assert run_program(program, tmp_path) == ("Hello Ada.", "")
-    assert run_program(f"{with_page}\nprint(app)", tmp_path) == ("agent_app(SqliteStore)", "")
+    assert run_program(f'{with_page}\nprint(app, end="")', tmp_path) == (
+        "agent_app(SqliteStore)",
+        "",
+    )
 
 
 def test_the_page_names_every_route_of_the_native_and_the_openai_door():
