@@ -54,7 +54,7 @@ async def serve_app(
         return exchange.response or web.Response(status=500)
 
     site = web.Application()
-    site.router.add_route("*", "/{path:.*}", answer)
+    site.router.add_route("*", "/{path:(?s:.*)}", answer)
     limits: dict[str, Any] = {"shutdown_timeout": SHUTDOWN_SECONDS, "keepalive_timeout": IDLE_SECONDS}
     runner = web.AppRunner(site, handler_cancellation=True, access_log=None, **limits)
     await runner.setup()
