@@ -1,10 +1,13 @@
 """The native door: conversations, runs, events that are taken up again, and what may be said to a run."""
 
 import asyncio
+import time
+from pathlib import Path
 
 from tests.serve.served import served, text_of, types
 
 from swink import tool
+from swink.memory import SqliteStore
 from swink.messages import ToolCall
 from swink.testing import Pause
 
@@ -28,6 +31,23 @@ async def test_a_run_is_started_and_its_events_are_read():
     assert types(events)[-1] == "agent_end"
     assert [text_of(message) for message in said["messages"]] == ["Capital of France?", "Paris."]
     assert said["running"] is None
+
+
+async def test_the_next_run_may_begin_as_soon_as_the_end_was_told(tmp_path: Path):
+    async with SqliteStore(tmp_path / "a.db") as store, served(["fine"] * 3, store=store) as client:
+        give_back = store.sync.backend.give_back
+
+        def slowly(*values):
+            time.sleep(0.1)  # a disk that is busy
+            return give_back(*values)
+
+        store.sync.backend.give_back = slowly
+        id = await client.begin()
+        for _ in range(3):
+            run = await client.start(id)
+            async for _, event in client.stream_events(id, run):
+                if event["type"] == "agent_end":
+                    break
 
 
 async def test_events_are_taken_up_after_any_of_them():

@@ -82,6 +82,11 @@ class Conversation:
         """Whether a run is under way here, or waits."""
         return self.running is not None or self._turn.locked() or self.waiting > 0
 
+    @property
+    def _is_ending(self) -> bool:
+        """Whether the run under way has told its end, and only has to give the conversation free."""
+        return self.running is not None and self.running.is_over
+
     async def find_run(self, id: str, after: int = 0) -> HostedRun:
         """A run of this process, or one that another process began; `Refused` if there is none of that id.
 
@@ -146,7 +151,7 @@ class Conversation:
         )
         if key is not None and (known := await self._keyed(key, start)) is not None:
             return known
-        is_queued = self.is_busy
+        is_queued = self.is_busy and (self.waiting > 0 or not self._is_ending)
         if is_queued and when_busy == "refuse":
             raise Refused(409, "a run of this conversation is under way; wait for it, or ask to be queued")
         if self.waiting >= self._host.limits.waiting:
