@@ -93,10 +93,10 @@ class Conversation:
         One that has not ended is gone on with here, unless its worker lives. `after` is the last event that
         the client has: what follows gets higher numbers.
         """
-        if (run := self.runs.get(id)) is not None:
+        if (run := self._known(id)) is not None:
             return run
         recorded = (await self._recorded()).get(id)
-        if (run := self.runs.get(id)) is not None:
+        if (run := self._known(id)) is not None:
             return run  # somebody else has asked for it meanwhile
         if recorded is None:
             raise Refused(404, "there is no such run in this conversation")
@@ -275,9 +275,15 @@ class Conversation:
         self._host.release(self.caller)
         self._host.keep(self)
 
+    def _known(self, id: str) -> HostedRun | None:
+        """A run of this process; one that another worker has taken over is read from its records."""
+        run = self.runs.get(id)
+        return None if run is None or run.is_lost else run
+
     def _drop(self, run: HostedRun) -> None:
         """Forget a run that never began, or that another worker has."""
-        self.runs.pop(run.id, None)
+        if self.runs.get(run.id) is run:
+            del self.runs[run.id]
         for key in [key for key, known in self._keys.items() if known is run]:
             del self._keys[key]
 
