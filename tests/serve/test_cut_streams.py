@@ -23,6 +23,8 @@ from swink.testing import ScriptedModel
 WORDS = ["a ", "béta 🜂 ", "c\n\ndata: x ", "d"] * 5
 IDLE = 1_000
 FILES = 3 * IDLE
+MOST = 100_000
+"""Bytes in which every event has room."""
 
 
 class MiddleMan:
@@ -87,7 +89,9 @@ async def read_through(cutting: MiddleMan, address: tuple[str, int], path: str, 
         before = len(seen)
         with suppress(ConnectionError):
             async for event in read_raw(address, path, seen[-1][0] if seen else None):
+                assert event[0] == len(seen) + 1, "a gap, or a double"
                 seen.append(event)
+        assert len(seen) > before or cutting.most < MOST, "an event never arrives"
         cutting.most = most if len(seen) > before else cutting.most + 113
     return seen
 
