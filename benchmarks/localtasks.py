@@ -56,7 +56,7 @@ TASKS = HERE / "localtasks.toml"
 KEPT = HERE / "localtasks.json"
 """The results that the table in the documentation was made from."""
 RESULTS = HERE.parent / ".cache" / "localtasks.json"
-PAGE = HERE.parent / "docs" / "local.md"
+PAGE = HERE.parent / "docs" / "models" / "local.md"
 BEGIN, END = "<!-- made by benchmarks/localtasks.py -->", "<!-- end of the table -->"
 KINDS = ("question", "find", "edit", "command")
 START_LIMIT = 600.0
@@ -435,7 +435,9 @@ def main() -> None:
     option("--threads", type=int, help="threads of the model; else the default")
     option("--results", type=Path, default=RESULTS, help="the JSON file that results are kept in")
     option("--fresh", action="store_true", help="begin anew instead of going on")
-    option("--write-docs", action="store_true", help="the results into docs/local.md and the first screen")
+    option(
+        "--write-docs", action="store_true", help="the results into docs/models/local.md and the first screen"
+    )
     option("--part", help=argparse.SUPPRESS)
     option("--scratch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

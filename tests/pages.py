@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 from tests.warm import start_of, warm_process
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks_of(page: str) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.pages import blocks_of, run_program
 
-BLOCKS = blocks_of("docs/guide.md")
+BLOCKS = blocks_of("docs/library/guide.md")
 SAYS = [
     "no API key for anthropic: set ANTHROPIC_API_KEY, or run: swink keys set anthropic, or pass api_key=",
     "Back again.\n3 requests",

@@ -1,4 +1,4 @@
-"""Writes the fields of `swink rpc` into docs/rpc.md, below its marker: python tools/rpcpage.py."""
+"""Writes the fields of `swink rpc` into docs/reference/rpc.md, below its marker: python tools/rpcpage.py."""
 
 import collections.abc
 import types
@@ -16,7 +16,7 @@ from swink.app.rpc import rpctypes as rpc
 from swink.events import AgentEvent
 from swink.serve.native.bodies import ShownConversation
 
-PAGE = Path(__file__).parents[1] / "docs" / "rpc.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "rpc.md"
 MARKER = "<!-- below: written by tools/rpcpage.py -->\n"
 METHODS: dict[str, tuple[type[Struct], type[Struct]]] = {
     "run": (rpc.RunParameters, rpc.RunAnswer),

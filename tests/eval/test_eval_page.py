@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.pages import blocks_of, run_program
 
-BLOCKS = blocks_of("docs/eval.md")
+BLOCKS = blocks_of("docs/evaluation/eval.md")
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))

@@ -1,11 +1,11 @@
-"""docs/local.md: its programs run as they stand, on the real model."""
+"""docs/models/local.md: its programs run as they stand, on the real model."""
 
 from pathlib import Path
 
 import pytest
 from tests.pages import blocks_of, run_program
 
-BLOCKS = blocks_of("docs/local.md")
+BLOCKS = blocks_of("docs/models/local.md")
 SAYS = ["Paris", "smollm2-135m", "Ready(", "/v1"]
 
 

@@ -16,7 +16,7 @@ from swink.local.repetition import Repetition
 
 ROOT = Path(__file__).parents[2]
 SENTENCE = "Fix the tests of the parser."
-FILES = [*(ROOT / "src" / "swink").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "CHANGELOG.md"]
+FILES = [*(ROOT / "src" / "swink").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "CHANGELOG.md"]
 
 
 def shown(text: str, *cuts: int) -> tuple[str, Repetition]:

@@ -120,7 +120,7 @@ def test_a_process_that_was_thought_dead_changes_nothing(children: Children, tmp
 
 
 def test_the_programs_of_durable_md_run(children: Children, tmp_path: Path):
-    program = "\n".join(blocks_of("docs/durable.md"))
+    program = "\n".join(blocks_of("docs/library/durable.md"))
     assert children.wait(children.start(program=program, directory=str(tmp_path))) == 0
     assert (tmp_path / "output").read_text().splitlines() == [
         "nothing to do",

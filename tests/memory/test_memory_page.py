@@ -1,11 +1,11 @@
-"""The programs of docs/memory.md run as they stand."""
+"""The programs of docs/library/memory.md run as they stand."""
 
 from pathlib import Path
 
 import pytest
 from tests.pages import blocks_of, run_program
 
-PROGRAMS = blocks_of("docs/memory.md")
+PROGRAMS = blocks_of("docs/library/memory.md")
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))

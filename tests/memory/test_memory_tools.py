@@ -495,7 +495,7 @@ def test_the_program_of_notes_md_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
-    (program,) = blocks_of("docs/notes.md")
+    (program,) = blocks_of("docs/library/notes.md")
     exec(program, {})
     said = re.sub(r'"(id|saved)":"[^"]*"', r'"\1":"…"', capsys.readouterr().out)
-    assert f"```\n{said}```\n" in (ROOT / "docs/notes.md").read_text("utf-8")
+    assert f"```\n{said}```\n" in (ROOT / "docs/library/notes.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The programs of docs/stores.md do what the page says."""
+"""The programs of docs/library/stores.md do what the page says."""
 
 from pathlib import Path
 
@@ -20,9 +20,9 @@ def test_a_program_of_the_page(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    blocks = blocks_of("docs/stores.md")
+    blocks = blocks_of("docs/library/stores.md")
     assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)
     code = blocks[place].replace("postgresql://user:password@host:5432/database", postgres)
-    exec(compile(code, "docs/stores.md", "exec"), {"__name__": "__main__"})
+    exec(compile(code, "docs/library/stores.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out == output

@@ -32,7 +32,7 @@ CHINESE = """\
 
 def english() -> str:
     """Prose: the paragraphs of the pages, without their code."""
-    pages = [path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
+    pages = [path.read_text("utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))]
     blocks = [block for page in pages for block in page.split("\n\n")]
     return "\n\n".join(block for block in blocks if block[:1].isalpha() and "`" not in block)
 
@@ -184,7 +184,7 @@ async def test_large_tools_leave_less_room_for_messages():
 
 
 def test_the_page_on_context_runs(tmp_path: Path):
-    said, errors = run_program("\n".join(blocks_of("docs/context.md")), tmp_path)
+    said, errors = run_program("\n".join(blocks_of("docs/library/context.md")), tmp_path)
     assert said == (
         "Hello.\n[characters 300000 to 300020 of 588889; 288869 more follow]\n1 51852 51853 51854 \nsystem\n"
     )

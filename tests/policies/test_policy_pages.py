@@ -35,7 +35,7 @@ async def test_the_page_on_policies_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.chdir(tmp_path)
-    await run_page("policies.md")
+    await run_page("library/policies.md")
     said = capsys.readouterr().out
     assert "budget: cost 0 of 0.01 used, and the next call may need 0.017" in said
     assert "loop detected: read called with the same arguments 3 times in a row" in said
@@ -45,7 +45,7 @@ async def test_the_page_on_policies_runs(
 
 
 async def test_the_page_on_teams_runs(capsys: pytest.CaptureFixture[str]):
-    await run_page("teams.md")
+    await run_page("library/teams.md")
     said = capsys.readouterr().out
     for promised in (
         "In 1610. 6",
@@ -63,7 +63,7 @@ async def test_the_page_on_teams_runs(capsys: pytest.CaptureFixture[str]):
 async def test_the_page_on_mcp_runs(capsys: pytest.CaptureFixture[str]):
     if find_spec("mcp") is None or find_spec("mcp_server_time") is None:
         pytest.skip("mcp-server-time is not installed")
-    await run_page("mcp.md")
+    await run_page("coding-agent/mcp.md")
     assert '"timezone": "Europe/Oslo"' in capsys.readouterr().out
 
 

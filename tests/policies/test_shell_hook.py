@@ -280,7 +280,7 @@ def test_what_is_no_hook_is_refused_at_once():
 
 
 def test_the_program_of_the_page_runs(tmp_path: Path):
-    (program,) = blocks_of("docs/hooks.md")
+    (program,) = blocks_of("docs/coding-agent/hooks.md")
     assert run_program(program, tmp_path) == ("tool call not run: a hook refused it: not in production\n", "")
 
 

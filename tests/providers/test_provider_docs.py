@@ -1,4 +1,4 @@
-"""docs/providers.md says what the adapters do, and its programs run."""
+"""docs/models/providers.md says what the adapters do, and its programs run."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from swink.models.catalog import PROVIDERS
 from swink.models.keys.accounts import ACCOUNTS
 from swink.providers.openai import PRESETS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "models" / "providers.md").read_text("utf-8")
 SOURCE = "\n".join(
     path.read_text("utf-8")
     for package in (swink.providers, swink.models.keys)
@@ -66,7 +66,7 @@ def test_the_presets_are_those_of_the_code():
 def test_the_first_lines_make_an_agent(number: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-used")
     scope: dict[str, object] = {}
-    exec(compile(PROGRAMS[number], "docs/providers.md", "exec"), scope)
+    exec(compile(PROGRAMS[number], "docs/models/providers.md", "exec"), scope)
     assert scope["agent"]
 
 

@@ -1,4 +1,4 @@
-"""docs/serving.md: its program runs, and the paths and limits that it names are those of the application."""
+"""docs/library/serving.md: its program runs, and the paths and limits that it names are those of the application."""
 
 import re
 from pathlib import Path
@@ -12,11 +12,11 @@ from swink.serve import ServeLimits, agent_app
 from swink.serve.native import NativeDoor
 from swink.serve.openai import OpenAIDoor
 
-PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "library" / "serving.md").read_text("utf-8")
 
 
 def test_the_programs_of_the_page_run(tmp_path: Path):
-    program, with_page = blocks_of("docs/serving.md")
+    program, with_page = blocks_of("docs/library/serving.md")
     assert run_program(program, tmp_path) == ("Hello Ada.", "")
     assert run_program(f'{with_page}\nprint(app, end="")', tmp_path) == (
         "agent_app(SqliteStore)",

@@ -1,4 +1,4 @@
-"""docs/web-clients.md: its programs run, those for Node against a served agent."""
+"""docs/library/web-clients.md: its programs run, those for Node against a served agent."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from tests.serve.webscenes import MODULES, delete, node
 
 from swink.messages import ToolCall
 
-PAGE = "docs/web-clients.md"
+PAGE = "docs/library/web-clients.md"
 PROGRAMS = re.findall(r"```javascript\n(.*?)```", (ROOT / PAGE).read_text("utf-8"), re.DOTALL)
 
 

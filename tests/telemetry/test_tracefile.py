@@ -148,9 +148,9 @@ def test_a_program_that_is_killed_leaves_a_file_that_lacks_only_its_end(tmp_path
     assert len(json.loads(text + "]")) >= 50
 
 
-@pytest.mark.parametrize("number", range(len(blocks_of("docs/telemetry.md"))))
+@pytest.mark.parametrize("number", range(len(blocks_of("docs/observability/telemetry.md"))))
 def test_the_programs_of_the_page_run(number: int, tmp_path: Path):
-    # docs/telemetry.md
-    run_program(blocks_of("docs/telemetry.md")[number], tmp_path)
+    # docs/observability/telemetry.md
+    run_program(blocks_of("docs/observability/telemetry.md")[number], tmp_path)
     if number == 0:
         assert events_of(tmp_path / "trace.json")

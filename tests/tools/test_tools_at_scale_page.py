@@ -1,10 +1,10 @@
-"""docs/tools-at-scale.md: its programs run."""
+"""docs/library/tools-at-scale.md: its programs run."""
 
 from pathlib import Path
 
 from tests.pages import blocks_of, run_program
 
-PROGRAMS = blocks_of("docs/tools-at-scale.md")
+PROGRAMS = blocks_of("docs/library/tools-at-scale.md")
 
 
 def test_the_program_with_a_deferred_tool_runs(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""docs/engine.md names what exists, and a run takes the steps it lists in the order it lists them."""
+"""docs/project/engine.md names what exists, and a run takes the steps it lists in the order it lists them."""
 
 import importlib
 import importlib.util
@@ -16,7 +16,7 @@ from swink.agent.policy import CallVerdict, Ending, PolicyContext, ReplyVerdict,
 from swink.messages import Message
 from swink.testing import ScriptedModel
 
-PAGE = (ROOT / "docs" / "engine.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "project" / "engine.md").read_text("utf-8")
 NAMES = sorted(set(re.findall(r"`([a-z]+(?:\.\w+)+)`", PAGE)))
 WALKS = {
     title: re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE)

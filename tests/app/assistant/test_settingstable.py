@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from swink.app.assistant.settings import KNOWN, UserSettings, load_settings
 from swink.app.assistant.settingstable import ANY, TEXTS, page_table, setting_rows, takes
 
-PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[3] / "docs" / "coding-agent" / "settings.md"
 
 
 def test_the_page_shows_the_settings_that_there_are():

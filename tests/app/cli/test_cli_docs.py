@@ -1,4 +1,4 @@
-"""docs/cli.md says what the command line does."""
+"""docs/reference/cli.md says what the command line does."""
 
 import argparse
 import re
@@ -15,7 +15,7 @@ from swink.messages import Cost, Message, ToolResult, Usage
 from swink.models.keys.accounts import ACCOUNTS
 from swink.stream.protocol import Update
 
-TEXT = (Path(__file__).parents[3] / "docs" / "cli.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text("utf-8")
 
 
 def test_every_command_and_option_is_in_the_docs():

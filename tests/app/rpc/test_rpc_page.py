@@ -1,4 +1,4 @@
-"""docs/rpc.md says what the types say, and a run sends nothing else; the client in Node works."""
+"""docs/reference/rpc.md says what the types say, and a run sends nothing else; the client in Node works."""
 
 import json
 import os

@@ -209,7 +209,7 @@ def test_no_word_of_a_reply_is_lost(marks: list[str], width: int):
         assert [word for word in wanted if word not in shown] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/tui.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/coding-agent/tui.md"])
 def test_a_page_in_sections_reads_as_in_one_piece(page: str):
     source = Path(__file__).parents[3].joinpath(page).read_text("utf-8")
     whole = [text_of(row).rstrip() for row in Blocks(source, DARK, {}, Carry()).paint(100)]

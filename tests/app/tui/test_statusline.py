@@ -170,5 +170,5 @@ def test_in_a_terminal_the_command_of_the_settings_is_shown_and_ended_with_it(
 
 
 def test_the_page_names_every_field():
-    page = (Path(__file__).parents[3] / "docs" / "tui.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "coding-agent" / "tui.md").read_text("utf-8")
     assert ", ".join(f"`{name}`" for name in STATUS_FIELDS) in page

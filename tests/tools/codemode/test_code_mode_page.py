@@ -1,4 +1,4 @@
-"""docs/code-mode.md: its program runs, and its defaults are those of the code."""
+"""docs/library/code-mode.md: its program runs, and its defaults are those of the code."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ from tests.pages import ROOT, blocks_of, run_program
 
 from swink.tools import CodeLimits
 
-PAGE = (ROOT / "docs" / "code-mode.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "library" / "code-mode.md").read_text("utf-8")
 
 
 def test_the_program_runs(tmp_path: Path):
-    (program,) = blocks_of("docs/code-mode.md")
+    (program,) = blocks_of("docs/library/code-mode.md")
     assert run_program(program, tmp_path) == ("run_code\n", "")
 
 

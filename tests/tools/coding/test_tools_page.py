@@ -1,4 +1,4 @@
-"""docs/tools.md: its programs run, and its table is that of the tools."""
+"""docs/library/tools.md: its programs run, and its table is that of the tools."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,13 @@ from swink.tools import coding_tools, script_tools
 from swink.tools.coding.guarded import RESERVED
 from swink.tools.coding.obeyed import GROUPS, IN_HOME, is_obeyed
 
-PAGE = (ROOT / "docs" / "tools.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "library" / "tools.md").read_text("utf-8")
 
 
 def test_the_programs_run(tmp_path: Path):
     (tmp_path / "project").mkdir()
     (tmp_path / "tools").mkdir()
-    for program in blocks_of("docs/tools.md"):
+    for program in blocks_of("docs/library/tools.md"):
         assert run_program(program, tmp_path) == ("", "")
 
 
@@ -50,8 +50,10 @@ def test_the_page_lists_what_other_programs_obey():
 
 
 def test_the_page_of_the_terminal_names_files_of_that_list():
-    page = (ROOT / "docs" / "tui.md").read_text("utf-8")
-    (sentence,) = re.findall(r"other programs obey\]\(tools\.md#what-other-programs-obey\)(.*)", page)
+    page = (ROOT / "docs" / "coding-agent" / "tui.md").read_text("utf-8")
+    (sentence,) = re.findall(
+        r"other programs obey\]\(\.\./library/tools\.md#what-other-programs-obey\)(.*)", page
+    )
     names = re.findall(r"`([^`]+)`", sentence)
     assert names
     assert [name for name in names if not is_obeyed(name, "/work")] == []

@@ -1,4 +1,4 @@
-"""docs/skills.md: its program runs, its skill is one, and its cases can be loaded."""
+"""docs/coding-agent/skills.md: its program runs, its skill is one, and its cases can be loaded."""
 
 import re
 from pathlib import Path
@@ -8,11 +8,11 @@ from tests.pages import ROOT, blocks_of, run_program
 from swink.eval.casefile import load_cases
 from swink.tools import check_skill
 
-PAGE = (ROOT / "docs" / "skills.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "coding-agent" / "skills.md").read_text("utf-8")
 
 
 def test_the_program_runs(tmp_path: Path):
-    (program,) = blocks_of("docs/skills.md")
+    (program,) = blocks_of("docs/coding-agent/skills.md")
     assert run_program(program, tmp_path) == ("Adds skills.\nTrue\n", "")
 
 

@@ -1,4 +1,4 @@
-"""What programs send to `swink rpc` and get from it, as types; docs/rpc.md is made from them."""
+"""What programs send to `swink rpc` and get from it, as types; docs/reference/rpc.md is made from them."""
 
 from typing import Annotated, Any
 
