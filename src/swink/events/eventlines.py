@@ -1,7 +1,7 @@
 """Events as lines of JSON, as `swink run --output json` and the servers write them.
 
-Names are those of Python, and `usage` and `cost` have all their fields wherever they stand; docs/reference/cli.md lists
-every field.
+Names are those of Python, and `usage` and `cost` have all their fields wherever they stand;
+docs/reference/cli.md lists every field.
 """
 
 from typing import Any
