@@ -52,8 +52,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "keys": ("other keys", '[keys] and below it help = "f12"'),
     "keys.NAME": ("another key, by the names in [the table of keys](tui.md#keys)", '"f12"'),
     "mcp_deferred": (
-        "whether tools of MCP servers are [found when they are needed](../library/tools-at-scale.md) instead of "
-        "being in every request; auto: if they take more than 5 % of the model's window",
+        "whether tools of MCP servers are [found when they are needed](../library/tools-at-scale.md) instead "
+        "of being in every request; auto: if they take more than 5 % of the model's window",
         "true",
     ),
     "mcp": ("MCP servers", '[mcp.files] and below it command = "npx"'),
