@@ -338,6 +338,7 @@ FULL: dict[str, Any] = {
             "id": "a",
             "name": "n",
             "system_prompt": "x",
+            "history": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}],
             "user_messages": ["hi"],
             "expected_trajectory": [{"tool_name": "t", "arguments": {"x": 1}}],
             "mode": "exact",
@@ -386,7 +387,7 @@ def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_the_schema_knows_every_field_and_is_one():
     case = case_schema()["$defs"]["case"]["properties"]
     assert set(case) == {*Case.__struct_fields__} - {"workspace", "place"} == set(FULL["cases"][0])
-    assert set(case_schema()["properties"]) - {"$schema"} == {*Suite.__struct_fields__} - {"path"}
+    assert set(case_schema()["properties"]) - {"$schema"} == {*Suite.__struct_fields__} - {"path", "skipped"}
     assert set(case["budget"]["properties"]) == set(CaseBudget.__struct_fields__)
     assert set(case["simulated_user"]["properties"]) == set(SimulatedUser.__struct_fields__)
     assert set(case["simulated_tools"]["items"]["properties"]) == set(SimulatedTool.__struct_fields__)

@@ -69,25 +69,32 @@ def test_every_broken_line_is_named(tmp_path: Path):
     assert [line.rpartition("rows.jsonl:")[2][0] for line in str(caught.value).split("\n")] == ["1", "2", "3"]
 
 
-def test_every_wrong_row_is_named_up_to_fifty_and_within_the_limit(tmp_path: Path):
+def test_wrong_rows_are_left_out_and_named_and_the_good_ones_stay(tmp_path: Path):
     wrong = {"question": "?", "answer": "many"}
     file = write(tmp_path / "rows.jsonl", GSM8K, wrong, 7, GSM8K, wrong)
+    suite = import_cases("gsm8k", file)
+    assert [case.id for case in suite.cases] == ["gsm8k-0", "gsm8k-3"]
+    assert [line.partition("rows.jsonl:")[2][0] for line in suite.skipped] == ["2", "3", "5"]
+    assert "####" in suite.skipped[0]
+
+
+def test_a_limit_is_of_good_rows_and_nothing_is_said_of_those_behind_it(tmp_path: Path):
+    wrong = {"question": "?", "answer": "many"}
+    suite = import_cases("gsm8k", write(tmp_path / "rows.jsonl", wrong, GSM8K, GSM8K, wrong), limit=2)
+    assert (len(suite.cases), len(suite.skipped)) == (2, 1)
+
+
+def test_where_no_row_is_good_the_first_fifty_are_named(tmp_path: Path):
     with pytest.raises(BadRows) as caught:
-        import_cases("gsm8k", file)
-    assert [line.partition("rows.jsonl:")[2][0] for line in str(caught.value).split("\n")] == ["2", "3", "5"]
-    with pytest.raises(BadRows) as caught:
-        import_cases("gsm8k", file, limit=2)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(BadRows) as caught:
-        import_cases("gsm8k", write(tmp_path / "rows.jsonl", *[wrong] * 60))
+        import_cases("gsm8k", write(tmp_path / "rows.jsonl", *[{"question": "?", "answer": "many"}] * 60))
     assert str(caught.value).count("####") == 50
 
 
 def test_ids_that_stand_twice_are_named_with_both_places(tmp_path: Path):
     rows = [IFEVAL, {**IFEVAL, "key": 1}, IFEVAL, IFEVAL]
-    with pytest.raises(BadRows) as caught:
-        import_cases("ifeval", write(tmp_path / "rows.jsonl", *rows))
-    first, second = str(caught.value).split("\n")
+    suite = import_cases("ifeval", write(tmp_path / "rows.jsonl", *rows))
+    assert len(suite.cases) == 2
+    first, second = suite.skipped
     assert "rows.jsonl:3" in first
     assert "rows.jsonl:4" in second
     assert "rows.jsonl:1 already" in second
@@ -98,6 +105,14 @@ def test_a_file_that_cannot_be_read_comes_after_the_wrong_rows_before_it(tmp_pat
     (tmp_path / "BFCL_v4_multiple.json").write_bytes(b"\xff")
     with pytest.raises(BadRows, match=r"irrelevance\.json:1.*\n.*multiple\.json: cannot be read"):
         import_cases("bfcl", tmp_path)
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_files_behind_it(tmp_path: Path):
+    (tmp_path / "BFCL_v4_irrelevance.json").write_bytes(b"\xff")
+    write(tmp_path / "BFCL_v4_live_irrelevance.json", question("live_irrelevance_0", TRIANGLE))
+    suite = import_cases("bfcl", tmp_path)
+    assert [case.id for case in suite.cases] == ["live_irrelevance_0"]
+    assert "BFCL_v4_irrelevance.json: cannot be read" in suite.skipped[0]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"[]"])
@@ -174,8 +189,8 @@ async def test_gsm8k_compares_the_final_number(tmp_path: Path, response: str, st
 
 
 def test_a_gsm8k_answer_without_a_number_is_refused(tmp_path: Path):
-    with pytest.raises(BadRows, match=r"test\.jsonl:2.*####"):
-        import_cases("gsm8k", write(tmp_path / "test.jsonl", GSM8K, {"question": "?", "answer": "many"}))
+    with pytest.raises(BadRows, match=r"test\.jsonl:1.*####"):
+        import_cases("gsm8k", write(tmp_path / "test.jsonl", {"question": "?", "answer": "many"}))
 
 
 def test_only_the_first_rows_are_read_with_a_limit(tmp_path: Path):

@@ -1,6 +1,7 @@
 """τ-bench's tasks: a simulated user, tools on a database, and the state that they leave it in."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,42 @@ def test_a_domain_without_tasks_or_tools_and_a_broken_action_are_refused(tmp_pat
 
 def test_other_cases_have_no_domain():
     assert domain_tools(Case(id="one")) == []
+
+
+def published(root: Path, needs: str = "", tools: str = TOOLS) -> Path:
+    """A domain within packages, as τ-bench publishes it: they import a client of models, the tools do not."""
+    name = f"bench_{root.name}"
+    shop = domain(root / name / "envs" / "shop")
+    (shop / "tools.py").unlink()
+    (shop / "tools").mkdir()
+    (root / name / "__init__.py").write_text("", "utf-8")
+    (root / name / "envs" / "__init__.py").write_text("import a_client_that_nobody_has", "utf-8")
+    (root / name / "envs" / "tool.py").write_text("class Tool: ...", "utf-8")
+    (shop / "__init__.py").write_text(f"from {name}.envs.shop.env import Env", "utf-8")
+    own = f"{needs}\nfrom {name}.envs.tool import Tool\n{tools}"
+    (shop / "tools" / "__init__.py").write_text("from .all import ALL_TOOLS", "utf-8")
+    (shop / "tools" / "all.py").write_text(own, "utf-8")
+    return shop
+
+
+def test_the_packages_around_published_tools_are_not_run(tmp_path: Path):
+    root = tmp_path / "whole"
+    (case,) = import_cases("tau", published(root)).cases
+    assert {tool.name for tool in domain_tools(case)} == {"cancel", "look"}
+    assert not [name for name in sys.modules if name.startswith("bench_whole")]
+
+
+def test_tools_that_need_a_module_name_it_and_the_command_that_brings_it(tmp_path: Path):
+    with pytest.raises(
+        MisuseError, match=r"need the module 'a_module_of_theirs'.*install.*a_module_of_theirs"
+    ):
+        import_cases("tau", published(tmp_path / "lacking", "from a_module_of_theirs.parts import thing"))
+
+
+def test_tools_that_need_their_package_whole_get_it(tmp_path: Path):
+    shop = published(tmp_path / "given", "from bench_given import GIVEN")
+    (tmp_path / "given" / "bench_given" / "__init__.py").write_text("GIVEN = 1", "utf-8")
+    (tmp_path / "given" / "bench_given" / "envs" / "__init__.py").write_text("", "utf-8")
+    (shop / "__init__.py").write_text("", "utf-8")
+    (case,) = import_cases("tau", shop).cases
+    assert len(domain_tools(case)) == 2

@@ -30,7 +30,7 @@ from swink.eval.case import Case
 from swink.eval.result import CaseResult, ErrorSource, Metric
 from swink.eval.resultcache import find_result, keep_result, key_of
 from swink.eval.scorers import JudgeModel, score
-from swink.eval.simulation import Simulation
+from swink.eval.simulation import Simulation, said_before
 from swink.eval.trajectory import Collector, Trajectory
 from swink.messages import ModelSpec, Usage
 from swink.messages.codec import copy_state, plain, to_builtins
@@ -243,6 +243,8 @@ class _Attempt:
             if self.case.system_prompt is not None:
                 agent.system_prompt = self.case.system_prompt
             agent.state.update(copy_data(self.case.session_state))
+            if self.case.history:
+                agent.append_messages([said_before(item) for item in self.case.history])
         except BaseException as error:
             # A factory is the user's code, and may call `sys.exit`.
             if _ends_us(error):

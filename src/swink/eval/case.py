@@ -75,6 +75,13 @@ class SimulatedTool(Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
 
 
+class PriorMessage(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was said in a conversation before the case begins."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
 class SourceLine(Struct, frozen=True):
     """Where a case stands: a file and a line of it."""
 
@@ -92,6 +99,8 @@ class Case(Struct, frozen=True, kw_only=True):
     name: str = ""
     system_prompt: str | None = None
     """In place of the agent's own."""
+    history: tuple[PriorMessage, ...] = ()
+    """What user and agent have said before; the agent begins with it."""
     user_messages: tuple[str, ...] = ()
     """Sent one after the other, each when the agent has answered the one before."""
     expected_trajectory: tuple[ExpectedCall, ...] | None = None
@@ -137,3 +146,5 @@ class Suite(Struct, frozen=True, kw_only=True):
     cassette: str | None = None
     """Replayed unless a model is named on the command line."""
     path: Path | None = None
+    skipped: tuple[str, ...] = ()
+    """Rows of a benchmark that are not among the cases: where each stands, and why."""

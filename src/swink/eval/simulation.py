@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from swink import Agent, AgentResult, AssistantMessage, Tool, ToolContext, ToolError, Usage, UserMessage
 from swink.errors import AgentError
-from swink.eval.case import Case, SimulatedTool, SimulatedUser
+from swink.eval.case import Case, PriorMessage, SimulatedTool, SimulatedUser
 from swink.eval.importers.tau import domain_tools
 from swink.messages import Message
 from swink.messages.jsondata import encode
@@ -88,7 +88,7 @@ class Simulation:
             prompt = _USER.format(goal=user.goal, persona=persona, stop=STOP)
             player = _Player(user, self._stand_in(user.model, prompt), self)
         waiting = list(self._case.user_messages)
-        heard = GREETING
+        heard = GREETING if player is None else player.remember_all(self._case.history)
         while True:
             if waiting:
                 text: str | None = waiting.pop(0)
@@ -156,6 +156,11 @@ async def converse(agent: Agent[Any, Any], case: Case, *, run: Run | None = None
     return simulation
 
 
+def said_before(item: PriorMessage) -> Message:
+    """A message of a case's history as the agent remembers it."""
+    return UserMessage(item.content) if item.role == "user" else AssistantMessage(item.content)
+
+
 class _Player:
     """A model that plays the user: what the agent says is said to it, and what it answers is the user's."""
 
@@ -168,6 +173,15 @@ class _Player:
         """Have said a message that stands in the case."""
         exchange: list[Message] = [UserMessage(heard), AssistantMessage(said)]
         self._agent.append_messages(exchange)
+
+    def remember_all(self, history: tuple[PriorMessage, ...]) -> str:
+        """Have said and heard what stands in the case's history; returns what is to be answered now."""
+        heard = GREETING
+        for item in history:
+            if item.role == "user":
+                self.remember(heard, item.content)
+            heard = item.content if item.role == "assistant" else "(The assistant said nothing.)"
+        return heard
 
     async def say(self, heard: str) -> str | None:
         """What the user says to that; None if it is done."""

@@ -16,6 +16,15 @@ def install_command(extra: str) -> str:
     """What to type to get an extra, in a checkout or with an installed wheel, published or not."""
     checkout = _checkout()
     what = ["-e", f"{checkout}[{extra}]"] if checkout else [*_requirements(extra)]
+    return _line(what)
+
+
+def pip_command(package: str) -> str:
+    """What to type to get a package for this Python."""
+    return _line([package])
+
+
+def _line(what: Sequence[str]) -> str:
     words = [*_installer(), *what]
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 

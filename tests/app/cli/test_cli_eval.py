@@ -129,6 +129,17 @@ def test_every_file_that_evaluation_writes_is_its_owners_alone(suite: Place):
     assert [path.name for path in made if path.stat().st_mode & 0o077] == []
 
 
+def test_rows_that_cannot_be_read_are_named_and_the_others_are_written(suite: Place):
+    good = json.dumps({"question": "1 + 1?", "answer": "#### 2"})
+    suite.write("rows.jsonl", "\n".join([good, "{", *["[]"] * 21]))
+    ended = suite.swink("eval", "import", "gsm8k", "rows.jsonl")
+    assert ended.code == 0
+    assert "1 case written" in ended.err
+    assert "22 rows could not be read and are left out" in ended.err
+    assert "rows.jsonl:2: is no JSON object" in ended.err
+    assert "and 2 more" in ended.err
+
+
 def test_failed_cases_end_with_1_and_a_factory_that_raises_with_3_and_nothing_is_lost(suite: Place):
     assert run(suite, "mixed").code == 1
     assert {line["case_id"]: line["passed"] for line in lines(suite)} == {"oslo": True, "bergen": False}

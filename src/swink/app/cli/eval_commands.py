@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 
@@ -164,6 +164,7 @@ def import_command(arguments: argparse.Namespace) -> int:
     if path.exists() and not arguments.force:
         raise InvalidInput(f"{path} is there already; --force overwrites it, --output names another")
     write_cases(suite, path)
+    tell_skipped(suite.skipped)
     say(f"{counted(len(suite.cases), 'case')} written to {path}; now: swink eval run {path} --model MODEL")
     return 0
 
@@ -175,6 +176,18 @@ def schema_command(arguments: argparse.Namespace) -> int:
 
     print(schema_text())
     return 0
+
+
+def tell_skipped(skipped: Sequence[str]) -> None:
+    """Say which rows of a benchmark are no cases, and why."""
+    if not skipped:
+        return
+    more, are = len(skipped) - _MOST_PROBLEMS, "is" if len(skipped) == 1 else "are"
+    say(f"{counted(len(skipped), 'row')} could not be read and {are} left out:", "warning")
+    for problem in skipped[:_MOST_PROBLEMS]:
+        say(problem)
+    if more > 0:
+        say(f"and {more} more")
 
 
 def existing(path: str) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swink.app.cli.eval_commands import FAILED, TROUBLE, WRONG, coded, existing, signing_key
+from swink.app.cli.eval_commands import FAILED, TROUBLE, WRONG, coded, existing, signing_key, tell_skipped
 from swink.app.cli.terminal import say, table, wants_colour
 from swink.errors import InvalidInput, MissingKey
 from swink.eval.case import Suite
@@ -121,7 +121,9 @@ def _suite(arguments: argparse.Namespace) -> Suite:
         return load_suite(existing(arguments.cases))
     from swink.eval.importers import import_cases
 
-    return import_cases(arguments.format, existing(arguments.cases), limit=arguments.limit)
+    suite = import_cases(arguments.format, existing(arguments.cases), limit=arguments.limit)
+    tell_skipped(suite.skipped)
+    return suite
 
 
 def _chosen(suite: Suite, arguments: argparse.Namespace) -> Suite:

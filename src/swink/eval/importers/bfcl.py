@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from swink.eval.case import Case, CaseBudget, Evaluator, SimulatedTool
+from swink.eval.case import Case, CaseBudget, Evaluator, PriorMessage, SimulatedTool
 from swink.eval.importers.callcheck import PYTHON, tool_name, wrong_calls
 from swink.eval.importers.literals import JAVA, JAVASCRIPT, types_by_name
 from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows, row_of
@@ -43,7 +43,10 @@ def read_bfcl(path: Path) -> Iterator[Case | BadRows]:
     if not files:
         raise BadRows(f"{path}: holds no single-turn files such as BFCL_v4_simple_python.json")
     for file in files:
-        yield from _read_file(file)
+        try:
+            yield from _read_file(file)
+        except BadRows as error:  # the other files have rows of their own
+            yield error
 
 
 @scorer("bfcl")
@@ -93,10 +96,11 @@ def _case(row: BenchmarkRow, answered: BenchmarkRow, beside: Path) -> Case:
     tools = tuple(_tool(row, function, _language(category)) for function in functions)
     if len({tool.name for tool in tools}) < len(tools):
         raise row.problem("two functions have the same name")
-    system, user = _messages(row)
+    system, history, user = _messages(row)
     return Case(
         id=name,
         system_prompt=system,
+        history=history,
         user_messages=(user,),
         simulated_tools=tools,
         budget=CaseBudget(max_turns=1),
@@ -107,23 +111,30 @@ def _case(row: BenchmarkRow, answered: BenchmarkRow, beside: Path) -> Case:
     )
 
 
-def _messages(row: BenchmarkRow) -> tuple[str | None, str]:
-    """The system prompt and the request of the one turn."""
+def _messages(row: BenchmarkRow) -> tuple[str | None, tuple[PriorMessage, ...], str]:
+    """The system prompt, what was said before, and the request of the one turn."""
     match row.data.get("question"):
         case [[*messages]]:
             pass
         case _:
             raise row.problem("'question' is not a list with one turn, which is a list of messages")
-    said: dict[str, list[str]] = {"system": [], "user": []}
+    system: list[str] = []
+    history: list[PriorMessage] = []
+    asked: list[str] = []
     for message in messages:
         match message:
-            case {"role": "system" | "user" as role, "content": str(text)}:
-                said[role].append(text)
+            case {"role": "system", "content": str(text)}:
+                system.append(text)
+            case {"role": "user", "content": str(text)}:
+                asked.append(text)
+            case {"role": "assistant", "content": str(text)}:
+                history += [PriorMessage("user", said) for said in asked] + [PriorMessage("assistant", text)]
+                asked.clear()
             case _:
-                raise row.problem("a message is neither the system's nor the user's text")
-    if not said["user"]:
-        raise row.problem("the user says nothing")
-    return "\n\n".join(said["system"]) or None, "\n\n".join(said["user"])
+                raise row.problem("a message is not a text of the system, the user or the assistant")
+    if not "".join(asked).strip():
+        raise row.problem("the user asks nothing at the end")
+    return "\n\n".join(system) or None, tuple(history), "\n\n".join(asked)
 
 
 def _tool(row: BenchmarkRow, function: dict[str, Any], language: str) -> SimulatedTool:

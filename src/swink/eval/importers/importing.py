@@ -1,7 +1,6 @@
 """Importing: the data of a benchmark → a suite, and a suite → a case file."""
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,10 @@ FORMATS: Mapping[str, Importer] = {
 
 
 def import_cases(format: str, path: str | Path, limit: int | None = None) -> Suite:
-    """A suite of the rows of a published benchmark, the first `limit` of them, with its scorers.
+    """A suite of the rows of a published benchmark, the first `limit` good ones, with its scorers.
 
-    `path` is the file with the rows, or for bfcl and tau a directory. Raises `BadRows` with a line for each
-    of the first fifty wrong rows.
+    `path` is the file with the rows, or for bfcl and tau a directory. What is wrong with a row stands in the
+    suite's `skipped`; if no row is good, `BadRows` is raised with a line for each of the first fifty.
     """
     importer = FORMATS.get(format)
     if importer is None:
@@ -47,20 +46,18 @@ def import_cases(format: str, path: str | Path, limit: int | None = None) -> Sui
     cases: dict[str, Case] = {}
     problems: list[str] = []
     try:
-        for made in islice(importer(path), limit):
+        for made in importer(path):
             if isinstance(made, BadRows):
                 problems.append(str(made))
             elif (other := cases.setdefault(made.id, made)) is not made:
                 problems.append(f"{made.place}: the id {made.id!r} stands at {other.place} already")
-            if len(problems) == MOST_PROBLEMS:
+            if len(cases) == limit:
                 break
     except BadRows as error:  # a file as a whole, after what is wrong in those before it
         problems.append(str(error))
-    if not cases and not problems:
-        problems.append(f"{path}: holds no rows of {format}")
-    if problems:
-        raise BadRows("\n".join(problems))
-    return Suite(name=format, cases=tuple(cases.values()))
+    if not cases:
+        raise BadRows("\n".join(problems[:MOST_PROBLEMS]) or f"{path}: holds no rows of {format}")
+    return Suite(name=format, cases=tuple(cases.values()), skipped=tuple(problems))
 
 
 def write_cases(suite: Suite, path: str | Path) -> None:
@@ -76,7 +73,7 @@ def _given(value: Struct) -> dict[str, Any]:
     for info in msgspec.structs.fields(value):
         name = info.encode_name
         default = info.default_factory() if callable(info.default_factory) else info.default
-        if name in ("place", "path", "workspace", "cases") or getattr(value, info.name) == default:
+        if name in ("place", "path", "workspace", "cases", "skipped") or getattr(value, info.name) == default:
             data.pop(name, None)
         elif data.get(name) is UNSET:
             del data[name]

@@ -11,25 +11,18 @@ the outputs stands in some reply.
 """
 
 import ast
-import importlib
-import importlib.util
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from hashlib import sha256
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
-
-from swink.errors import MisuseError
 from swink.eval.case import Case, Evaluator, SimulatedUser, SourceLine
 from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows, row_of
+from swink.eval.importers.taudomain import about_tool, invoke, read_database, tools_of
 from swink.eval.result import Score
 from swink.eval.scorers.registry import scorer
 from swink.eval.trajectory import Trajectory
 from swink.messages import AssistantMessage
-from swink.messages.redact import describe_error
 from swink.system.threads import in_thread
 from swink.tools import Tool, ToolContext
 
@@ -80,7 +73,7 @@ def domain_tools(case: Case) -> list[Tool]:
 
     made: list[Tool] = []
     for name, kind in tools_of(domain).items():
-        about = _info(kind)
+        about = about_tool(kind)
         parameters = about.get("parameters", {"type": "object", "properties": {}})
         description, call = about.get("description", name), partial(execute, kind)
         made.append(Tool.raw(name, description, parameters, call, sequential=True))
@@ -101,57 +94,6 @@ async def tau(case: Case, trajectory: Trajectory) -> Score:
     if missing:
         wrong = "; ".join(filter(None, [wrong, f"never said: {', '.join(map(repr, missing))}"]))
     return Score(0.0, wrong) if wrong else Score(1.0, "the database and the replies are as expected")
-
-
-@lru_cache(16)
-def tools_of(domain: str) -> dict[str, Any]:
-    """The classes in ALL_TOOLS of a domain, by the names of their tools."""
-    directory = Path(domain)
-    try:
-        return {str(_info(kind)["name"]): kind for kind in _module(directory).ALL_TOOLS}
-    except (Exception, SystemExit) as error:
-        # The domain's own code, which may fail in any way.
-        raise MisuseError(
-            f"{directory}: the tools cannot be loaded ({describe_error(error)}); they stand in tools.py or "
-            "tools/__init__.py as ALL_TOOLS, classes with get_info() and invoke(data, **arguments)"
-        ) from error
-
-
-def read_database(domain: str) -> dict[str, Any]:
-    """A fresh database: the tables are the files in data/."""
-    files = sorted(Path(domain, "data").glob("*.json"))
-    return {file.stem: msgspec.json.decode(file.read_bytes()) for file in files}
-
-
-def invoke(kind: Any, database: dict[str, Any], arguments: Mapping[str, Any]) -> Any:
-    """Call a tool on a database; a failure is its result, as τ-bench has it."""
-    try:
-        return kind.invoke(database, **arguments)
-    except Exception as error:
-        # The domain's own code, called with what a model made up.
-        return f"Error: {error}"
-
-
-def _module(directory: Path) -> Any:
-    if (file := directory / "tools.py").exists():
-        name = f"swink_tau_{sha256(str(file).encode()).hexdigest()[:16]}"
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    root, names = directory, ["tools"]
-    while (root / "__init__.py").exists():
-        root, names = root.parent, [root.name, *names]
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
-    return importlib.import_module(".".join(names))
-
-
-def _info(kind: Any) -> dict[str, Any]:
-    about: dict[str, Any] = kind.get_info()
-    return about.get("function", about)
 
 
 def _written_tasks(path: Path) -> Iterator[BenchmarkRow | BadRows]:
