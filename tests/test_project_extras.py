@@ -127,4 +127,13 @@ def test_the_description_does_not_promise_more_providers_than_there_are():
 
 
 def test_the_package_and_the_project_have_one_version():
-    assert swink.__version__ == PROJECT["version"]
+    """It stands in one file; a wheel and an editable install read it there too."""
+    place = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["version"]["path"]
+    assert PROJECT["dynamic"] == ["version"]
+    assert f'VERSION = "{swink.__version__}"' in (ROOT / place).read_text("utf-8")
+    again = [
+        path.relative_to(ROOT)
+        for path in (ROOT / "src").rglob("*.py")
+        if f'"{swink.__version__}"' in path.read_text("utf-8")
+    ]
+    assert again == [Path(place)]

@@ -1,5 +1,6 @@
 """swink: a harness for LLM agents."""
 
+from swink.system import VERSION
 from swink.system import (
     startup as startup,  # first: the command may be interrupted while the rest is imported
 )
@@ -74,7 +75,7 @@ from swink.messages.records import PendingApproval
 from swink.stream import StreamFn, StreamOptions, Timeout
 from swink.tools import Tool, ToolContext, ToolError, ToolResult, Transfer, tool
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Aborted",

@@ -17,6 +17,7 @@ from swink.mcp.serverlists import ServerLists
 from swink.mcp.serveroutput import Stderr
 from swink.mcp.servertransport import parameters_of, watched
 from swink.messages.redact import redact_text
+from swink.system import VERSION
 from swink.system.aio import mark_exception_seen, wait_through_cancel
 from swink.system.threads import in_thread
 
@@ -84,7 +85,7 @@ class McpSession:
                 is_stdio = isinstance(self._of.server, StdioServer)
                 probe = ProtocolProbe(self._of.sdk) if is_stdio and mode == "auto" else None
                 transport = watched(await self._transport(stack), self._ended, self._of.sdk, probe)
-                us = self._of.sdk.Implementation(name="swink", version="1")
+                us = self._of.sdk.Implementation(name="swink", version=VERSION)
                 calling = {"elicitation_callback": self._of.asker, "message_handler": self.lists.notice}
                 more: Any = {"client_info": us, "extensions": [self._of.tasks.extension], **calling}
                 client = self._of.sdk.Client(transport, mode=mode, cache=None, **more)

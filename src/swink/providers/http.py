@@ -24,6 +24,7 @@ from swink.errors import NetworkError, StreamError
 from swink.messages.redact import redact_text
 from swink.stream import StreamOptions, Timeout
 from swink.stream.urls import is_local
+from swink.system import VERSION
 
 if TYPE_CHECKING:
     import aiohttp
@@ -191,7 +192,7 @@ class _Pool:
             connector=_connector(),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compression would delay small events; an answer that is compressed all the same is decoded.
-            headers={"accept-encoding": "identity", "user-agent": "swink"},
+            headers={"accept-encoding": "identity", "user-agent": f"swink/{VERSION}"},
         )
         self.active = 0
         self.holders: WeakSet[AiohttpClient] = WeakSet()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swink.errors import MisuseError
+from swink.system import VERSION
 from swink.system.extras import install_command
 from swink.telemetry.conventions import METRICS, Attributes, Kind
 from swink.telemetry.recorder import Measurement
@@ -70,8 +71,8 @@ class OtelExporter:
         self._metrics: Any = metrics
         self._providers = tracer_provider, meter_provider
         self._is_set_up = False
-        self._tracer = self._trace.get_tracer("swink", None, tracer_provider, SCHEMA)
-        meter = metrics.get_meter("swink", "", meter_provider, SCHEMA)
+        self._tracer = self._trace.get_tracer("swink", VERSION, tracer_provider, SCHEMA)
+        meter = metrics.get_meter("swink", VERSION, meter_provider, SCHEMA)
         self._histograms: dict[str, Any] = {}
         for name, (unit, told, bounds) in METRICS.items():
             made = meter.create_histogram(name, unit, told, explicit_bucket_boundaries_advisory=list(bounds))

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from msgspec import Struct
@@ -11,6 +10,7 @@ from swink.errors import AgentError
 from swink.messages.redact import describe_traceback, redact_text
 from swink.serve.mcp.serversdk import ServerSdk, load_server_sdk
 from swink.serve.mcp.toolcall import OpenCalls, ServerCall
+from swink.system import VERSION
 
 log = logging.getLogger("swink.serve.mcp")
 
@@ -42,7 +42,7 @@ class ToolServer:
         self._running = 0
         self.server: Any = sdk.Server(
             name,
-            version=version("swink"),
+            version=VERSION,
             instructions=instructions,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,

@@ -20,6 +20,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Meta, Struct
 
 from swink.messages import Base64Source, Image, Text
+from swink.system import VERSION
 from swink.system.threads import in_thread
 from swink.tools import Tool, ToolError, ToolResult, tool
 from swink.tools.coding.addresses import (
@@ -118,7 +119,7 @@ class Fetcher:
             socket_factory=self._socket,
         )
         headers = {
-            "user-agent": "swink",
+            "user-agent": f"swink/{VERSION}",
             "accept": "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5",
             "accept-encoding": "identity",
         }
