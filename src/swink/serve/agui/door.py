@@ -28,7 +28,7 @@ class AguiDoor:
                 summary="Run the agent of a thread, and stream the events of AG-UI",
                 request=RunInput,
                 statuses=(409,),
-                query=(FORK, LEAVE),
+                query={FORK: str, LEAVE: str},
                 kind="text/event-stream",
             )
         ]

@@ -46,7 +46,7 @@ class NewConversation(_Body, frozen=True):
     """What may be said of a new conversation."""
 
     title: ShortText = ""
-    id: Annotated[str, Meta(max_length=128)] | None = None
+    id: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
     """An id of the client's own; without one it is made up."""
 
 

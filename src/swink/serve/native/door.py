@@ -7,7 +7,10 @@
 A stream that is cut is taken up again with `Last-Event-ID`; the run does not notice.
 """
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from swink.agent.policy import Answer, Approved, Rejected
 from swink.errors import MisuseError
@@ -32,6 +35,9 @@ from swink.serve.wire import Refused
 
 _RUN = "/conversations/{id}/runs/{run}"
 _LONGEST_KEY = 200
+Limit = Annotated[int, Meta(ge=1, le=1_000)]
+EventNumber = Annotated[str, Meta(pattern="^[0-9]{0,18}$")]
+Key = Annotated[str, Meta(min_length=1, max_length=_LONGEST_KEY)]
 
 
 class NativeDoor:
@@ -50,7 +56,7 @@ class NativeDoor:
             Route("POST", "/conversations", self._create, "Begin a conversation", NewConversation, Created,
                   statuses=(409,)),
             Route("GET", "/conversations", self._list, "The caller's conversations", None, ConversationList,
-                  query=("search", "limit")),
+                  query={"search": str, "limit": Limit}),
             Route("GET", "/conversations/{id}/messages", self._messages, "What was said", None,
                   ShownConversation),
             Route("DELETE", "/conversations/{id}", self._delete, "Forget a conversation", status=204,
@@ -58,9 +64,9 @@ class NativeDoor:
             Route("POST", "/conversations/{id}/fork", self._fork, "Begin another one with a part of this",
                   NewFork, Created),
             Route("POST", "/conversations/{id}/runs", self._start, "Start a run", NewRun, StartedRun,
-                  status=202, statuses=(409, 500), headers=("Idempotency-Key",)),
+                  status=202, statuses=(409, 500), headers={"Idempotency-Key": Key}),
             Route("GET", _RUN + "/events", self._events, "The events of a run as they come",
-                  statuses=(410,), query=("abort_on_disconnect",), headers=("Last-Event-ID",),
+                  statuses=(410,), query={"abort_on_disconnect": str}, headers={"Last-Event-ID": EventNumber},
                   kind="text/event-stream"),
             Route("POST", _RUN + "/abort", self._abort, "End a run, keeping what arrived", None, StartedRun),
             Route("POST", _RUN + "/steer", self._steer, "Say something that the next turn gets", Remark,

@@ -47,8 +47,8 @@ class PageDoor:
             Route("GET", "/page/settings", self._defaults, "What one begins with", None, PageChoices),
             Route("GET", _SETTINGS, self._settings, "The model and the mode", None, PageChoices),
             Route("POST", _SETTINGS, self._choose, "Take another model or mode", PageChoice, PageChoices),
-            Route("GET", "/conversations/{id}/export", self._export, "A document to keep", query=("format",),
-                  kind="text/html"),
+            Route("GET", "/conversations/{id}/export", self._export, "A document to keep",
+                  query={"format": str}, kind="text/html"),
         ]  # fmt: skip
 
     async def _page(self, exchange: Exchange) -> None:

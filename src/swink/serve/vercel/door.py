@@ -38,7 +38,7 @@ class VercelDoor:
                 summary="Run the agent of a chat, and stream its UI message",
                 request=ChatInput,
                 statuses=(409,),
-                query=(FORK, LEAVE),
+                query={FORK: str, LEAVE: str},
                 kind=stream,
             ),
             Route(
@@ -46,7 +46,7 @@ class VercelDoor:
                 "/vercel/{id}/stream",
                 self._resume,
                 summary="Stream the UI message that is under way, from its beginning; 204 if there is none",
-                query=(LEAVE,),
+                query={LEAVE: str},
                 kind=stream,
             ),
         ]

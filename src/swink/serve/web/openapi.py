@@ -67,9 +67,9 @@ def _operation(
         "operationId": "_".join([route.method.lower(), *words, *(["of", *names] if names else [])]),
         "summary": route.summary,
         "parameters": [
-            *[_parameter(name, "path") for name in names],
-            *[_parameter(name, "query") for name in route.query],
-            *[_parameter(name, "header") for name in route.headers],
+            *[_parameter(name, "path", str) for name in names],
+            *[_parameter(name, "query", kind) for name, kind in route.query.items()],
+            *[_parameter(name, "header", kind) for name, kind in route.headers.items()],
         ],
         "responses": _responses(route, response),
     }
@@ -78,8 +78,8 @@ def _operation(
     return operation
 
 
-def _parameter(name: str, place: str) -> dict[str, Any]:
-    return {"name": name, "in": place, "required": place == "path", "schema": {"type": "string"}}
+def _parameter(name: str, place: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": place == "path", "schema": msgspec.json.schema(kind)}
 
 
 def _responses(route: Route, response: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Routes: which function answers which method and path, and what a door is made of."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -26,10 +26,10 @@ class Route(Struct, frozen=True):
     status: int = 200
     statuses: tuple[int, ...] = ()
     """Further statuses that the route answers with, besides those of every route."""
-    query: tuple[str, ...] = ()
-    """Names that may stand behind the question mark."""
-    headers: tuple[str, ...] = ()
-    """Headers that the route reads."""
+    query: Mapping[str, Any] = {}
+    """What may stand behind the question mark, with the type of each value."""
+    headers: Mapping[str, Any] = {}
+    """Headers that the route reads, with their types."""
     kind: str = "application/json"
     """The content type of the answer."""
 
