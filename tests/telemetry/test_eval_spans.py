@@ -55,7 +55,7 @@ async def test_every_metric_is_an_event(seen: Seen):
     assert {event.name for event in events.values()} == {"gen_ai.evaluation.result"}
     labels = {"gen_ai.evaluation.score.value": 0.0, "gen_ai.evaluation.score.label": "fail"}
     assert events["hello"].attributes == {"gen_ai.evaluation.name": "hello"} | labels
-    failed = {"gen_ai.evaluation.name": "broken", "error.type": "scorer_error"}
+    failed = {"gen_ai.evaluation.name": "broken", "error.type": "ValueError"}
     assert events["broken"].attributes == failed | labels
 
 

@@ -149,7 +149,7 @@ async def test_each_retry_is_a_span_with_its_error(seen: Seen):
     model = ScriptedModel([ModelThrottled("slow down"), "done"])
     await Agent("test:model", stream_fn=model, retry=ExponentialBackoff(base_delay=0.001)).run("hi")
     first, second = [span for span in seen.spans if span.name == "chat model"]
-    assert first.attributes["error.type"] == "throttled"
+    assert first.attributes["error.type"] == "ModelThrottled"
     assert first.status.status_code is StatusCode.ERROR
     assert "slow down" in (first.status.description or "")
     assert second.status.status_code is StatusCode.UNSET
@@ -171,8 +171,8 @@ async def test_a_failed_tool_is_an_error_without_its_text(seen: Seen):
 
     await agent_of([call("fail")], "done", tools=[fail]).run("hi")
     failed = seen.one("execute_tool fail")
-    assert failed.attributes["error.type"] == "tool_error"
-    assert failed.status.description == "tool_error"
+    assert failed.attributes["error.type"] == "ToolError"
+    assert failed.status.description == "ToolError"
 
 
 async def test_a_tool_that_times_out_says_so(seen: Seen):

@@ -42,7 +42,7 @@ from swink.stream.wrappers.sending import copy_traits
 from swink.system.aio import resolve
 from swink.system.threads import in_thread
 from swink.telemetry import span
-from swink.telemetry.conventions import ERROR, EVALUATION
+from swink.telemetry.conventions import ERROR, EVALUATION, error_class
 from swink.telemetry.recorder import Span
 
 Factory = Callable[[Case], Agent[Any, Any] | Awaitable[Agent[Any, Any]]]
@@ -300,14 +300,18 @@ def _ends_us(error: BaseException) -> bool:
 def _tell(observed: Span, result: CaseResult) -> None:
     """Note what an attempt came to, with an event for each metric."""
     known: dict[str, Any] = {"swink.eval.passed": result.passed, "swink.eval.cached": result.cached}
-    observed.note(known if result.error_source is None else known | {ERROR: result.error_source})
+    if result.error_source is not None:
+        known |= {ERROR: error_class(result.error, result.error_source)}
+        known["swink.eval.error_source"] = result.error_source
+    observed.note(known)
     for metric in result.metrics:
         said: dict[str, Any] = {
             "gen_ai.evaluation.name": metric.name,
             "gen_ai.evaluation.score.value": metric.value,
             "gen_ai.evaluation.score.label": "pass" if metric.passed else "fail",
         }
-        observed.event(EVALUATION, said if metric.error is None else said | {ERROR: "scorer_error"})
+        failed = {} if metric.error is None else {ERROR: error_class(metric.error, "_OTHER")}
+        observed.event(EVALUATION, said | failed)
 
 
 def without_secrets(result: CaseResult) -> CaseResult:

@@ -7,6 +7,7 @@ the bytes of the answer into calls on a `BlockWriter`. What is left to a provide
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from swink.providers.exchange import Again, Decoder, encode_body, exchange, merg
 from swink.providers.failure import refusal
 from swink.providers.http import Request, Response, shared_client
 from swink.providers.notices import ALL_OPTIONS, Notices
-from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout
+from swink.stream import AssistantMessageEvent, BlockWriter, LlmContext, StreamOptions, Timeout, observer
 from swink.stream.urls import checked_headers
 
 LOCAL = Timeout(idle=600, first=600)
@@ -124,7 +125,7 @@ class Adapter:
 
         return exchange(
             lambda: self._request(wire, ask),
-            lambda reply: wire.decoder(reply, ask),
+            partial(self._decoder, wire, ask),
             options,
             self.timeout,
             client=self._http,
@@ -172,6 +173,11 @@ class Adapter:
         if not key:
             return {}
         return {self.key_header: key} if self.key_header else {"authorization": f"Bearer {key}"}
+
+    def _decoder(self, wire: Wire, ask: Ask, reply: BlockWriter) -> Decoder:
+        if observer.current is not None:
+            observer.current.exchange(self.url(ask), reply)
+        return wire.decoder(reply, ask)
 
     async def _request(self, wire: Wire, ask: Ask, again: Again | None = None) -> Request:
         context = ask.context

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from swink.errors import AgentError
 from swink.messages import Cost, Message, ModelSpec, StopReason, ToolCall, ToolResult, TurnEndReason, Usage
-from swink.stream import Assembly, LlmContext, StreamOptions
+from swink.stream import Assembly, BlockWriter, LlmContext, StreamOptions
 
 
 class ObservedRun(Protocol):
@@ -65,6 +65,10 @@ class ObservedCall(Protocol):
         """The context variables in which its task runs, if not in a copy of the caller's."""
         ...
 
+    def failed(self, error: BaseException) -> None:
+        """The tool raised this; its end is told next."""
+        ...
+
     def end(self, result: ToolResult, why: str) -> None:
         """It is settled; `why` says who ended it, if anybody did."""
         ...
@@ -87,6 +91,10 @@ class Observer(Protocol):
 
     def call(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> ObservedCall:
         """A tool begins to run."""
+        ...
+
+    def exchange(self, url: str, reply: BlockWriter) -> None:
+        """The request under way is sent to this address; the writer will know what came back."""
         ...
 
     def remote(self, server: str, tool: str, url: str | None) -> None:

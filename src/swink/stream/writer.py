@@ -6,6 +6,7 @@ ends in the same way: open blocks close in index order, then comes one terminal.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -35,6 +36,7 @@ from swink.stream.protocol import (
 class BlockWriter:
     """The events of one reply: `take()` what is pending; `terminal` is set once the reply is over.
 
+    `response_id` and `response_model` are what the provider calls the reply, and the model that gave it.
     `usage` is what was reported so far. A reply that fails has used more than that, unless it is `settled`:
     nothing was generated, or the provider ended it with its final figures.
     """
@@ -49,6 +51,8 @@ class BlockWriter:
         "_text",
         "_thinking",
         "cost",
+        "response_id",
+        "response_model",
         "settled",
         "terminal",
         "usage",
@@ -67,6 +71,8 @@ class BlockWriter:
         self.usage = usage
         self.cost: Cost | None = None
         self.settled = False
+        self.response_id: Any = None
+        self.response_model: Any = None
 
     @property
     def current(self) -> int | None:

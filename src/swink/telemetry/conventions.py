@@ -8,7 +8,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from swink.messages import Cost, ModelSpec, StopReason, Usage
-from swink.stream import LlmContext, StreamOptions
+from swink.stream import BlockWriter, LlmContext, StreamOptions
+from swink.tools import FINAL_OUTPUT
 
 Attributes = dict[str, Any]
 Kind = Literal["internal", "client"]
@@ -18,6 +19,7 @@ AGENT = "gen_ai.agent.name"
 CONVERSATION = "gen_ai.conversation.id"
 PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
 TOOL = "gen_ai.tool.name"
 ERROR = "error.type"
 STOP_REASON = "swink.stop_reason"
@@ -71,7 +73,8 @@ def model_attributes(operation: str, model: ModelSpec) -> Attributes:
 
 def request_attributes(context: LlmContext, options: StreamOptions) -> Attributes:
     """What a request asks for."""
-    output = "text" if context.output is None else "json"
+    by_tool = bool(context.tools) and context.tools[-1].name == FINAL_OUTPUT
+    output = "json" if by_tool or context.output is not None else "text"
     attributes: Attributes = {"gen_ai.request.stream": True, "gen_ai.output.type": output}
     for name in ("max_tokens", "temperature", "top_p", "seed"):
         if (value := getattr(options, name)) is not None:
@@ -79,6 +82,19 @@ def request_attributes(context: LlmContext, options: StreamOptions) -> Attribute
     if options.stop:
         attributes["gen_ai.request.stop_sequences"] = options.stop
     return attributes
+
+
+def server_attributes(url: str) -> Attributes:
+    """Where a request is sent."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return {"server.address": parts.hostname or "", "server.port": port}
+
+
+def response_attributes(reply: BlockWriter) -> Attributes:
+    """What the provider calls the reply and the model that gave it, as far as it says so."""
+    said = {"gen_ai.response.id": reply.response_id, RESPONSE_MODEL: reply.response_model}
+    return {name: value for name, value in said.items() if isinstance(value, str) and value}
 
 
 def usage_attributes(usage: Usage, cost: Cost | None) -> Attributes:
@@ -108,11 +124,18 @@ def finish_reason(stop_reason: StopReason) -> str:
 
 def remote_attributes(tool: str, url: str | None) -> Attributes:
     """What a call of an MCP server's tool adds to the span of the tool."""
-    attributes: Attributes = {"mcp.method.name": "tools/call", "swink.mcp.tool": tool}
+    attributes: Attributes = {"mcp.method.name": "tools/call", TOOL: tool}
     if url is None:
         return {**attributes, "network.transport": "pipe"}
-    parts = urlsplit(url)
-    attributes |= {"network.transport": "tcp", "network.protocol.name": "http"}
-    attributes["server.address"] = parts.hostname or ""
-    attributes["server.port"] = parts.port or (443 if parts.scheme == "https" else 80)
-    return attributes
+    return {
+        **attributes,
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        **server_attributes(url),
+    }
+
+
+def error_class(text: str | None, otherwise: str) -> str:
+    """The class of an exception that was described as `Class: what it says`, as the type of an error."""
+    name = (text or "").partition(":")[0]
+    return name if name.isidentifier() and name[:1].isupper() else otherwise

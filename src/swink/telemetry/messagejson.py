@@ -9,7 +9,7 @@ from swink.messages.blocks import Media, Text, Thinking, ToolCall
 from swink.messages.codec import plain
 from swink.messages.message import AssistantMessage, CustomMessage, Message, ToolResult, ToolResultMessage
 from swink.messages.redact import redact_text, redact_value
-from swink.stream import LlmContext
+from swink.stream import LlmContext, ToolSpec
 from swink.telemetry.conventions import Attributes, finish_reason
 
 _MOST, _LAST = 4_000, 20
@@ -22,10 +22,13 @@ def input_attributes(context: LlmContext) -> Attributes:
     if context.system_prompt:
         attributes["gen_ai.system_instructions"] = _text([_said("text", context.system_prompt)])
     if context.tools:
-        told = [(tool.name, tool.description) for tool in context.tools]
-        tools = [{"type": "function", "name": name, "description": about} for name, about in told]
-        attributes["gen_ai.tool.definitions"] = _text(tools)
+        attributes["gen_ai.tool.definitions"] = _text([_definition(tool) for tool in context.tools])
     return attributes
+
+
+def _definition(tool: ToolSpec) -> dict[str, Any]:
+    told = {"type": "function", "name": tool.name, "description": tool.description}
+    return {**told, "parameters": tool.parameters_schema}
 
 
 def messages_text(messages: Sequence[Message]) -> str:

@@ -14,7 +14,7 @@ from swink.messages.blocks import ToolCall
 from swink.messages.message import AssistantMessage, Message, StopReason, ToolResult, TurnEndReason
 from swink.messages.modelspec import Cost, ModelSpec, Usage
 from swink.messages.redact import redact_text, sent_keys
-from swink.stream import Assembly, Done, LlmContext, StreamOptions, observer
+from swink.stream import Assembly, BlockWriter, Done, LlmContext, StreamOptions, observer
 from swink.telemetry import conventions, messagejson, recorder
 from swink.telemetry.conventions import Attributes
 from swink.telemetry.recorder import Exporter, Measurement, Span, Unseen
@@ -43,8 +43,13 @@ class SpanRecorder:
         """The call under way is one of an MCP server's tool."""
         call = recorder.current.get()
         if isinstance(call, CallSpan):
-            call.remote = conventions.remote_attributes(tool, url)
-            call.note(call.remote | {"swink.mcp.server": server})
+            call.is_of(server, conventions.remote_attributes(tool, url))
+
+    def exchange(self, url: str, reply: BlockWriter) -> None:
+        """The request under way is sent to this address."""
+        request = recorder.current.get()
+        if isinstance(request, RequestSpan):
+            request.is_sent(conventions.server_attributes(url), reply)
 
 
 class RunSpan(Span):
@@ -103,18 +108,25 @@ class TurnSpan(Span):
 class RequestSpan(Span):
     """A request to a model."""
 
-    __slots__ = ("_asked", "_labels", "options")
+    __slots__ = ("_asked", "_labels", "_reply", "options")
 
     def __init__(self, model: ModelSpec, context: LlmContext, options: StreamOptions) -> None:
         self._labels = conventions.model_attributes("chat", model)
         self._asked: tuple[ModelSpec, LlmContext] | None = model, context
         attributes = self._labels | conventions.request_attributes(context, options)
         Span.__init__(self, f"chat {model.model_id}", "client", attributes)
-        if self.session_id is not None:
-            self.note({conventions.CONVERSATION: self.session_id})
+        self._reply: BlockWriter | None = None
+        around = {conventions.CONVERSATION: self.session_id, conventions.AGENT: self.agent}
+        self.note({name: value for name, value in around.items() if value is not None})
         self.enter()
         headers = self.headers()
         self.options = replace(options, headers={**headers, **options.headers}) if headers else options
+
+    def is_sent(self, server: Attributes, reply: BlockWriter) -> None:
+        """It is on its way; the writer will know what came back."""
+        self.note(server)
+        self._labels |= server
+        self._reply = reply
 
     def end(self, assembly: Assembly, error: AgentError | None, usage: Usage, cost: Cost | None) -> None:
         """It has ended; with neither an error nor a terminal event it was cut off."""
@@ -124,9 +136,10 @@ class RequestSpan(Span):
         stop = assembly.terminal.stop_reason if isinstance(assembly.terminal, Done) else None
         ending: StopReason = stop or ("aborted" if error is None or error.kind == "aborted" else "error")
         failed = _error_type(error) if ending == "error" else {}
+        answered = {} if self._reply is None else conventions.response_attributes(self._reply)
         first = None if assembly.first is None else max(assembly.first - assembly.began, 0.0)
         if self.wants_more:
-            known: Attributes = {conventions.STOP_REASON: ending, **failed}
+            known: Attributes = {conventions.STOP_REASON: ending, **failed, **answered}
             if stop is not None:
                 known["gen_ai.response.finish_reasons"] = (conventions.finish_reason(stop),)
             if first is not None:
@@ -136,22 +149,25 @@ class RequestSpan(Span):
                 reply = assembly.message(model, ending, usage=usage)
                 said = {"gen_ai.output.messages": messagejson.messages_text([reply])}
                 self.note_content(messagejson.input_attributes(context) | said)
-        measured: list[Measurement] = [(conventions.REQUEST_DURATION, self.seconds, self._labels | failed)]
+        labels = {name: answered[name] for name in (conventions.RESPONSE_MODEL,) if name in answered}
+        labels |= self._labels
+        measured: list[Measurement] = [(conventions.REQUEST_DURATION, self.seconds, labels | failed)]
         if first is not None:
-            measured.append((conventions.FIRST_CHUNK_DURATION, first, self._labels))
+            measured.append((conventions.FIRST_CHUNK_DURATION, first, labels))
         if not usage.unknown or usage.total:
             for kind, tokens in ("input", conventions.input_tokens(usage)), ("output", usage.output):
-                measured.append((conventions.TOKENS, tokens, self._labels | {conventions.TOKEN_TYPE: kind}))
+                measured.append((conventions.TOKENS, tokens, labels | {conventions.TOKEN_TYPE: kind}))
         self.finish(_description(error) if failed else None, measured)
 
 
 class CallSpan(Span):
     """A tool call of a turn: `execute_tool`."""
 
-    __slots__ = ("_arguments", "_labels", "context", "remote")
+    __slots__ = ("_arguments", "_labels", "_raised", "context", "remote")
 
     def __init__(self, call: ToolCall, arguments: Mapping[str, Any], description: str) -> None:
         self._arguments = arguments
+        self._raised = "tool_error"
         self.remote: Attributes = {}
         """What is known of the MCP server that runs it."""
         self._labels: Attributes = {conventions.TOOL: call.name, "gen_ai.tool.type": "function"}
@@ -160,8 +176,20 @@ class CallSpan(Span):
         Span.__init__(self, f"execute_tool {call.name}", "internal", attributes)
         if self.agent is not None:
             self._labels[conventions.AGENT] = self.agent
+            self.note({conventions.AGENT: self.agent})
         self.context = self.inside()
         self.context.run(observer.agent_name.set, None)  # a run inside has a name of its own, or none
+
+    def is_of(self, server: str, known: Attributes) -> None:
+        """It is a call of an MCP server's tool, which has a name of its own there."""
+        ours = {"swink.tool.name": self._labels[conventions.TOOL], "swink.mcp.server": server}
+        self.remote = known
+        self._labels[conventions.TOOL] = known[conventions.TOOL]
+        self.note(known | ours)
+
+    def failed(self, error: BaseException) -> None:
+        """The tool raised this; its class is the type of the error."""
+        self._raised = type(error).__name__
 
     def end(self, result: ToolResult, why: str) -> None:
         """It is settled; `why` says who ended it, if anybody did."""
@@ -170,7 +198,7 @@ class CallSpan(Span):
         failed: Attributes = {}
         if result.is_error:
             ended = _WHY.get(why.partition(":")[0], "timeout")
-            failed = {conventions.ERROR: ended if why else "tool_error"}
+            failed = {conventions.ERROR: ended if why else self._raised}
         if self.wants_more:
             self.note(failed)
             if self.wants_content:
@@ -201,6 +229,9 @@ class UnseenPart:
 
     context = None
 
+    def failed(self, error: BaseException) -> None:
+        """Nothing was begun that could have failed."""
+
     def end(self, *_: object, **__: object) -> None:
         """Nothing was begun, so nothing is ended."""
 
@@ -228,7 +259,7 @@ def remove_exporter(exporter: Exporter) -> None:
 
 
 def _error_type(error: AgentError | None) -> Attributes:
-    return {conventions.ERROR: "_OTHER" if error is None else error.kind}
+    return {conventions.ERROR: "_OTHER" if error is None else type(error).__name__}
 
 
 def _description(error: AgentError | None) -> str | None:

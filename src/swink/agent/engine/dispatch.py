@@ -154,9 +154,7 @@ async def ask_person(run: Run, call: Call) -> Outcome | None:
             run.ledger.settle(call, failure(f"tool call rejected{reason}"))
             return None
         call.note = verdict.note
-        if verdict.arguments is None:
-            return None
-        if not _take_arguments(run, call, verdict.arguments):
+        if verdict.arguments is None or not _take_arguments(run, call, verdict.arguments):
             return None
         approved = call.arguments
         stopped = await ask_policies(run, call)
@@ -377,6 +375,8 @@ def _unparsed(call: ToolCall, ledger: Ledger) -> str:
 
 def _result_of(error: BaseException, call: Call) -> ToolResult:
     """What the model is told of a call that raised; `why` says who ended it, if anybody did."""
+    if call.observed is not None:
+        call.observed.failed(error)
     match error:
         case asyncio.CancelledError():
             return failure(call.why or "error: the tool cancelled itself")

@@ -43,6 +43,8 @@ class Counts(Struct):
 class Message(Struct):
     """How a message begins; some servers send all of it there."""
 
+    id: Any = None
+    model: Any = None
     usage: Counts | None = None
     content: list[dict[str, Any]] | str | None = None
     stop_reason: str | None = None

@@ -148,6 +148,7 @@ class MessagesDecoder:
     def _open(self, message: Message, data: bytes) -> None:
         if self._blocks:
             raise NetworkError("the provider began a second reply inside the first")
+        self._reply.response_id, self._reply.response_model = message.id, message.model
         self._place(message.container)
         given = message.content or []
         blocks = [{"type": "text", "text": given}] if isinstance(given, str) else given

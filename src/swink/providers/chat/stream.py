@@ -56,6 +56,7 @@ class _Chunk(Struct):
     usage: dict[str, Any] | None = None
     error: Any = None
     id: Any = None
+    model: Any = None
     object: Any = None
     prompt_filter_results: list[Any] | None = None
     x_groq: dict[str, Any] | None = None
@@ -139,6 +140,8 @@ class ChatDecoder:
         if chunk.error is not None or chunk.object == "error":
             self._fail(data)
             return
+        if chunk.id and not self._reply.response_id:
+            self._reply.response_id, self._reply.response_model = chunk.id, chunk.model
         if chunk.choices:
             for choice in chunk.choices:
                 if not choice.index:

@@ -61,6 +61,8 @@ class _Event(Struct, frozen=True, rename="camel"):
     candidates: list[_Candidate] | None = None
     prompt_feedback: _PromptFeedback | None = None
     usage_metadata: dict[str, Any] | None = None
+    response_id: Any = None
+    model_version: Any = None
     error: Any = None
 
 
@@ -127,6 +129,8 @@ class GeminiDecoder:
                 raise stop_error(reason or "", message)
 
     def _take(self, event: _Event, data: bytes) -> None:
+        if event.response_id:
+            self._reply.response_id, self._reply.response_model = event.response_id, event.model_version
         if event.usage_metadata:
             self._counts |= {name: value for name, value in event.usage_metadata.items() if value is not None}
             self._report()

@@ -43,6 +43,7 @@ class _Message(Struct, frozen=True):
 
 class _Line(Struct, frozen=True):
     message: _Message = _Message()
+    model: Any = None
     done: bool | None = None
     done_reason: str | None = None
     prompt_eval_count: int | None = None
@@ -83,6 +84,7 @@ class OllamaDecoder:
         line = convert(decoded, _Line, data)
         if line.error is not None:
             raise failure(parse_error(data)[0])
+        self._reply.response_model = line.model
         message = line.message
         if message.thinking:
             self._reply.think(message.thinking)

@@ -31,6 +31,8 @@ _MEDIA_TYPES = {"svg": "image/svg+xml"}
 
 
 class _Response(Struct):
+    id: Any = None
+    model: Any = None
     status: str | None = None
     usage: dict[str, Any] | None = None
     tool_usage: Any = None
@@ -100,6 +102,8 @@ class ResponsesDecoder:
         raise cut_short()
 
     def _take(self, event: _Event, data: bytes) -> None:
+        if (response := event.response) is not None:
+            self._reply.response_id, self._reply.response_model = response.id, response.model
         match event.type:
             case "response.output_text.delta":
                 self._add(event, event.content_index or 0)
