@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
+sys.path.append(str(Path(__file__).parents[1] / "tui"))
 
 import pytest
 from command_line import place as place

@@ -2,12 +2,9 @@
 
 import json
 import signal
-import subprocess
-import sys
-from collections.abc import Mapping
-from typing import Any
 
 from command_line import STALL, Call, Place, Provider
+from editor_process import Process
 
 NOISY = '''
 import os, subprocess
@@ -20,51 +17,6 @@ def shout() -> str:
     subprocess.run(["echo", "echoed"])
     return "said"
 '''
-
-
-class Process:
-    """A process of the agent, spoken to in lines."""
-
-    def __init__(self, place: Place, *arguments: str, env: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "swink", "acp", "-m", "openai:gpt-4o", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=place.here,
-            env={**place.environ, **env},
-        )
-        place.started.append(self.process)
-        self.frames: list[dict[str, Any]] = []
-        self._count = 0
-
-    def send(self, method: str, **parameters: Any) -> int:
-        assert self.process.stdin is not None
-        self._count += 1
-        message = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": parameters}
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-        return self._count
-
-    def read(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        frame = json.loads(self.process.stdout.readline())
-        self.frames.append(frame)
-        return frame
-
-    def ask(self, method: str, **parameters: Any) -> Any:
-        number = self.send(method, **parameters)
-        while (frame := self.read()).get("id") != number or "method" in frame:
-            pass
-        return frame["result"]
-
-    def open(self, place: Place) -> str:
-        self.ask("initialize", protocolVersion=1)
-        return self.ask("session/new", cwd=str(place.here), mcpServers=[])["sessionId"]
-
-    def words(self) -> str:
-        updates = [frame["params"]["update"] for frame in self.frames if "update" in frame.get("params", {})]
-        return "".join(each["content"]["text"] for each in updates if "chunk" in each["sessionUpdate"])
 
 
 def test_nothing_but_the_protocol_gets_to_standard_output(place: Place, provider: Provider):
