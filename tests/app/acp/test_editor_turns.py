@@ -209,3 +209,37 @@ async def test_the_output_of_a_command_is_shown_in_a_terminal_where_the_editor_c
         assert "one" in output
         assert "two" in output
         assert metas[-1]["terminal_exit"]["exit_code"] == 3
+
+
+async def test_a_session_that_was_rewound_opens_as_it_went_on_and_is_listed_once(project: Path):
+    async with serving(["One.", "Two.", "Another two."]) as editor:
+        await editor.initialize()
+        session = await editor.new(project)
+        for said in ("First", "Second", "/rewind 2", "Second, in other words"):
+            await editor.prompt(session, said)
+    async with serving(["Three."]) as editor:
+        await editor.initialize()
+        [listed] = (await editor.ask("session/list"))["sessions"]
+        assert listed["sessionId"] == session
+        await editor.ask("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+        assert editor.words("user_message_chunk") == "FirstSecond, in other words"
+        await editor.prompt(session, "Third")
+        fork = await editor.ask("session/fork", sessionId=session, cwd=str(project), mcpServers=[])
+        told = [message.text for message in editor.opened[-1].agent.messages if message.role == "user"]
+        assert told == ["First", "Second, in other words", "Third"]
+        await editor.ask("session/delete", sessionId=session)
+        [left] = (await editor.ask("session/list"))["sessions"]
+        assert left["sessionId"] == fork["sessionId"]
+
+
+async def test_a_rewind_that_was_undone_leaves_the_session_as_it_was(project: Path):
+    async with serving(["One.", "Two."]) as editor:
+        await editor.initialize()
+        session = await editor.new(project)
+        for said in ("First", "Second", "/rewind 2", "/redo"):
+            await editor.prompt(session, said)
+    async with serving([]) as editor:
+        await editor.initialize()
+        await editor.ask("session/resume", sessionId=session, cwd=str(project), mcpServers=[])
+        assert [message.text for message in editor.opened[-1].agent.messages][-1] == "Two."
+        assert len((await editor.ask("session/list"))["sessions"]) == 1

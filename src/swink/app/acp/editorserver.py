@@ -10,6 +10,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -27,6 +28,7 @@ from swink.app.acp.connection import (
     Connection,
     RequestRefused,
 )
+from swink.app.acp.continuations import as_editors_know, note_continuation, went_on_as
 from swink.app.acp.editorsession import EditorSession, OpenedConversation
 from swink.app.acp.parameters import (
     Authenticate,
@@ -45,6 +47,7 @@ from swink.app.acp.promptinput import read_prompt
 from swink.app.assistant.savedconversation import SavedConversation
 from swink.app.assistant.titles import list_talks, title_line
 from swink.errors import SessionError, SessionNotFound
+from swink.memory.backend import Stored
 from swink.memory.meta import SessionMeta
 from swink.memory.store import SyncStore
 from swink.system.threads import in_thread
@@ -197,16 +200,17 @@ class EditorServer:
             if before.has_turn:
                 raise RequestRefused(INVALID_REQUEST, "a turn of this session goes on; cancel it first")
             await self._end(place.session_id)
-        stored = await _found(place.session_id, in_thread(store.read, place.session_id))
+        stored = await _found(place.session_id, in_thread(_read_continued, store, place.session_id))
         saved = SavedConversation(store, stored, directory=str(directory))
-        session = await self._begin(place, directory, saved, replays=replays)
+        session = await self._begin(place, directory, saved, id=place.session_id, replays=replays)
         await self._connection.drained()
         return await self._enter(session)
 
     async def _fork(self, parameters: Raw) -> Mapping[str, Any]:
         place = _read(parameters, SavedPlace)
         store, directory = self._kept(), await self._look_at(place)
-        stored = await _found(place.session_id, in_thread(store.split, place.session_id))
+        now = await in_thread(went_on_as, place.session_id)
+        stored = await _found(place.session_id, in_thread(store.split, now))
         saved = SavedConversation(store, stored, directory=str(directory))
         session = await self._begin(place, directory, saved)
         return {"sessionId": session.id, **await self._enter(session)}
@@ -222,7 +226,13 @@ class EditorServer:
         return Path(place.cwd)
 
     async def _begin(
-        self, place: Place, directory: Path, saved: SavedConversation | None, *, replays: bool = False
+        self,
+        place: Place,
+        directory: Path,
+        saved: SavedConversation | None,
+        *,
+        id: str | None = None,
+        replays: bool = False,
     ) -> EditorSession:
         opened = await in_thread(
             self._open,
@@ -232,7 +242,7 @@ class EditorServer:
             tuple(place.additional_directories or ()),
             has_forms=self._abilities.has_forms,
         )
-        id = f"unsaved-{uuid.uuid4()}" if saved is None else saved.meta.id
+        id = id or (f"unsaved-{uuid.uuid4()}" if saved is None else saved.meta.id)
         session = self.sessions[id] = EditorSession(id, opened, self._connection, self._abilities)
         session.begin(replays=replays)
         return session
@@ -246,7 +256,7 @@ class EditorServer:
     async def _list(self, parameters: Raw) -> Mapping[str, Any]:
         asked = _read(parameters, ListSessions)
         talks = await in_thread(list_talks, self._kept(), asked.cwd)
-        known = [talk for talk in talks if talk.directory is not None]
+        known = await in_thread(as_editors_know, [talk for talk in talks if talk.directory is not None])
         start = 0
         if asked.cursor is not None:
             after = [at for at, talk in enumerate(known) if talk.id == asked.cursor]
@@ -261,7 +271,7 @@ class EditorServer:
         asked, store = _read(parameters, OfSession), self._kept()
         if asked.session_id in self.sessions:
             await self._end(asked.session_id)
-        await _found(asked.session_id, in_thread(store.delete, asked.session_id))
+        await _found(asked.session_id, in_thread(_delete_continued, store, asked.session_id))
         return {}
 
     async def _close(self, parameters: Raw) -> Mapping[str, Any]:
@@ -318,6 +328,21 @@ async def _found(id: str, reading: Awaitable[P]) -> P:
         raise RequestRefused(NOT_FOUND, f"there is no saved session {id!r}") from error
     except SessionError as error:
         raise RequestRefused(INVALID_REQUEST, str(error)) from error
+
+
+def _read_continued(store: SyncStore, id: str) -> Stored:
+    """A session as it went on after it was rewound; as it was before if that is gone."""
+    with suppress(SessionNotFound):
+        return store.read(went_on_as(id))
+    return store.read(id)
+
+
+def _delete_continued(store: SyncStore, id: str) -> None:
+    if (now := went_on_as(id)) != id:
+        with suppress(SessionNotFound):
+            store.delete(now)
+        note_continuation(id, id)
+    store.delete(id)
 
 
 def _described(talk: SessionMeta) -> dict[str, Any]:

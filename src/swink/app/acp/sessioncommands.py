@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 from swink.agent.agentresult import AgentResult
+from swink.app.acp.continuations import note_continuation
 from swink.app.acp.options import MODEL
 from swink.app.assistant.fallbacks import obey_fallback
 from swink.app.assistant.servermentions import command_of, fill_in_prompt, find_prompt, usage_of
@@ -12,6 +13,7 @@ from swink.errors import MisuseError
 from swink.events import ContextCompacted
 from swink.system.oneline import shorten
 from swink.system.shorten import clip, clip_list
+from swink.system.threads import in_thread
 
 if TYPE_CHECKING:
     from swink.app.acp.editorsession import EditorSession
@@ -70,7 +72,9 @@ class SessionCommands:
                 await self._rewind(rest)
                 return True
             case "/redo":
-                self._tell_restored("the rewind is undone", await session.sessions.redo())
+                done = await session.sessions.redo()
+                await self._note_place()
+                self._tell_restored("the rewind is undone", done)
                 return True
             case "/export":
                 if not rest:
@@ -113,7 +117,13 @@ class SessionCommands:
             raise MisuseError(f"there is no prompt {which}; /rewind alone lists them")
         prompt = prompts[int(which) - 1]
         done = await sessions.rewind(prompt.number)
+        await self._note_place()
         self._tell_restored(f"this is before “{shorten(prompt.text, 80)}”; /redo undoes it", done)
+
+    async def _note_place(self) -> None:
+        """Have the session found again under the id that the editor knows."""
+        if (saved := self._session.sessions.saved_id()) is not None:
+            await in_thread(note_continuation, self._session.id, saved)
 
     def _tell_restored(self, what: str, done: Rewound) -> None:
         told = [what]
