@@ -70,6 +70,9 @@ def make_parser() -> CommandParser:
     summary = "check this installation and say what to do about what is wrong"
     doctor = command(commands, "doctor", summary, "doctor:doctor")
     doctor.flag("--speed", "also measure the local models: tokens a second by number of threads")
+    summary = "the pages about swink, without a network; without TOPIC the list of them"
+    pages = command(commands, "docs", summary, "docs_command:docs")
+    pages.take("topic", "a page, such as tools or library/tools", "TOPIC", nargs="?")
     summary = "a script that completes swink's arguments in your shell"
     completion = command(commands, "completion", summary, "completion:completion")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))

@@ -1,0 +1,84 @@
+"""`swink docs`: the pages of this version, read offline; in the wheel, or in the checkout that this is."""
+
+import argparse
+import pydoc
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from msgspec import Struct
+
+from swink.app.cli.terminal import table
+from swink.errors import MisuseError
+
+_HEADING = re.compile(r"^#{1,4} +(.+?) *#*$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+class Page(Struct, frozen=True):
+    """A page: its name, such as `library/tools`, its title, what it says and the headings in it."""
+
+    name: str
+    text: str
+
+    @property
+    def headings(self) -> list[str]:
+        """The title first; lines of code that look like a heading are none."""
+        return _HEADING.findall(_FENCED.sub("", self.text)) or [self.name]
+
+
+def docs_command(arguments: argparse.Namespace) -> int:
+    """Print a page, page by page on a terminal; without a topic the list of them."""
+    pages = list(read_pages(place_of_pages()))
+    if arguments.topic is None:
+        text = table([(page.name, page.headings[0]) for page in pages])
+    else:
+        text = find_page(pages, arguments.topic).text
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        pydoc.pager(text)
+    else:
+        print(text.rstrip())
+    return 0
+
+
+def place_of_pages() -> Path:
+    """Where the pages are: beside the modules in a wheel, above them in a checkout."""
+    package = Path(__file__).parents[2]
+    for place in (package / "docs", package.parents[1] / "docs"):
+        if place.is_dir():
+            return place
+    raise MisuseError("the pages are not in this installation; a wheel of swink has them")
+
+
+def read_pages(place: Path) -> Iterator[Page]:
+    """All pages below a folder, by name."""
+    for path in sorted(place.rglob("*.md")):
+        yield Page(path.relative_to(place).with_suffix("").as_posix(), path.read_text("utf-8"))
+
+
+def find_page(pages: Sequence[Page], topic: str) -> Page:
+    """The page of that name; the folder may be left out. What else was meant is said in the error."""
+    asked = topic.lower().removesuffix(".md").strip("/")
+    names = {page.name: page for page in pages}
+    found = [name for name in names if name == asked] or [
+        name for name in names if asked in (name.rpartition("/")[2], name.removesuffix("/index"))
+    ]
+    match found:
+        case [name]:
+            return names[name]
+        case [_, *_]:
+            raise MisuseError(f"{topic} is the name of {len(found)} pages: {', '.join(found)}")
+        case _:
+            raise MisuseError(f"there is no page {topic!r}{_advice(pages, asked)}")
+
+
+def _advice(pages: Sequence[Page], asked: str) -> str:
+    """Near names, then pages with the word in a heading, else how to see them all."""
+    names = {page.name: page.name for page in pages}
+    names |= {page.name.rpartition("/")[2]: page.name for page in pages}
+    near = [names[name] for name in get_close_matches(asked, names, 3, 0.6)]
+    near += [page.name for page in pages if any(asked in heading.lower() for heading in page.headings)]
+    shown = ", ".join(dict.fromkeys(near[:6]))
+    return f"; near it: {shown}" if shown else "; swink docs lists them"

@@ -1,0 +1,81 @@
+"""`swink docs`: the pages without a network."""
+
+import os
+import pty
+from pathlib import Path
+
+import pytest
+from tests.pages import ROOT
+
+from swink.app.cli import main
+from swink.app.cli.docs_command import Page, find_page, place_of_pages, read_pages
+from swink.errors import MisuseError
+
+PAGES = [
+    Page("coding-agent/tui", "# The terminal\n\n## Keys\n\n```sh\n# nothing\n```\n"),
+    Page("library/tools", "# Tools\n\n## Approval of calls\n"),
+    Page("library/index", "# The library\n"),
+    Page("project/index", "# The project\n"),
+]
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("tool", "there is no page 'tool'; near it: library/tools"),
+        ("libary/tools", "there is no page 'libary/tools'; near it: library/tools"),
+        ("approval", "there is no page 'approval'; near it: library/tools"),
+        ("nothing", "there is no page 'nothing'; swink docs lists them"),
+        ("zebra", "there is no page 'zebra'; swink docs lists them"),
+        ("index", "index is the name of 2 pages: library/index, project/index"),
+    ],
+)
+def test_a_topic_that_is_no_page_leads_to_the_nearest_ones(topic: str, said: str):
+    with pytest.raises(MisuseError) as raised:
+        find_page(PAGES, topic)
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("topic", ["tools", "Tools", "library/tools", "library/tools.md"])
+def test_a_page_is_found_by_its_name_with_or_without_its_folder(topic: str):
+    assert find_page(PAGES, topic) is PAGES[1]
+
+
+def test_a_folder_is_the_name_of_its_first_page():
+    assert find_page(PAGES, "library") is PAGES[2]
+
+
+def test_every_page_of_the_checkout_is_listed_with_its_title(capsys: pytest.CaptureFixture[str]):
+    assert main(["docs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    pages = list(read_pages(ROOT / "docs"))
+    assert [line.split()[0] for line in lines] == [page.name for page in pages]
+    assert all(line.endswith(page.headings[0]) for line, page in zip(lines, pages, strict=True))
+
+
+def test_what_is_no_terminal_gets_the_page_as_it_is_written(capsys: pytest.CaptureFixture[str]):
+    assert main(["docs", "reference/cli"]) == 0
+    assert capsys.readouterr().out.strip() == (ROOT / "docs/reference/cli.md").read_text("utf-8").strip()
+
+
+def test_a_terminal_gets_the_page_through_the_pager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    seen = tmp_path / "seen"
+    monkeypatch.setenv("PAGER", f"cat > {seen}")
+    monkeypatch.setenv("TERM", "xterm")
+    leader, follower = pty.openpty()
+    with open(os.dup(follower)) as keyboard, open(follower, "w") as screen, open(leader, "rb", 0):
+        monkeypatch.setattr("sys.stdin", keyboard)
+        monkeypatch.setattr("sys.stdout", screen)
+        assert main(["docs", "tools"]) == 0
+    assert seen.read_text("utf-8").startswith("# ")
+
+
+def test_a_page_that_is_not_there_is_a_mistake_in_the_command_line(capsys: pytest.CaptureFixture[str]):
+    assert main(["docs", "zebra"]) == 2
+    assert "there is no page 'zebra'" in capsys.readouterr().err
+
+
+def test_an_installation_without_pages_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.app.cli.docs_command.__file__", str(tmp_path / "a/b/c/d/e.py"))
+    with pytest.raises(MisuseError, match="the pages are not in this installation"):
+        place_of_pages()
