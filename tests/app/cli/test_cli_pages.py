@@ -8,14 +8,14 @@ import pytest
 from tests.pages import ROOT
 
 from swink.app.cli import main
-from swink.app.cli.docs_command import Page, find_page, place_of_pages, read_pages
+from swink.app.cli.docs_command import DocsPage, find_page, place_of_pages, read_pages
 from swink.errors import MisuseError
 
 PAGES = [
-    Page("coding-agent/tui", "# The terminal\n\n## Keys\n\n```sh\n# nothing\n```\n"),
-    Page("library/tools", "# Tools\n\n## Approval of calls\n"),
-    Page("library/index", "# The library\n"),
-    Page("project/index", "# The project\n"),
+    DocsPage("coding-agent/tui", "# The terminal\n\n## Keys\n\n```sh\n# nothing\n```\n"),
+    DocsPage("library/tools", "# Tools\n\n## Approval of calls\n"),
+    DocsPage("library/index", "# The library\n"),
+    DocsPage("project/index", "# The project\n"),
 ]
 
 

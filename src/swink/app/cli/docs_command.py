@@ -17,7 +17,7 @@ _HEADING = re.compile(r"^#{1,4} +(.+?) *#*$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
-class Page(Struct, frozen=True):
+class DocsPage(Struct, frozen=True):
     """A page: its name, such as `library/tools`, its title, what it says and the headings in it."""
 
     name: str
@@ -52,13 +52,13 @@ def place_of_pages() -> Path:
     raise MisuseError("the pages are not in this installation; a wheel of swink has them")
 
 
-def read_pages(place: Path) -> Iterator[Page]:
+def read_pages(place: Path) -> Iterator[DocsPage]:
     """All pages below a folder, by name."""
     for path in sorted(place.rglob("*.md")):
-        yield Page(path.relative_to(place).with_suffix("").as_posix(), path.read_text("utf-8"))
+        yield DocsPage(path.relative_to(place).with_suffix("").as_posix(), path.read_text("utf-8"))
 
 
-def find_page(pages: Sequence[Page], topic: str) -> Page:
+def find_page(pages: Sequence[DocsPage], topic: str) -> DocsPage:
     """The page of that name; the folder may be left out. What else was meant is said in the error."""
     asked = topic.lower().removesuffix(".md").strip("/")
     names = {page.name: page for page in pages}
@@ -74,7 +74,7 @@ def find_page(pages: Sequence[Page], topic: str) -> Page:
             raise MisuseError(f"there is no page {topic!r}{_advice(pages, asked)}")
 
 
-def _advice(pages: Sequence[Page], asked: str) -> str:
+def _advice(pages: Sequence[DocsPage], asked: str) -> str:
     """Near names, then pages with the word in a heading, else how to see them all."""
     names = {page.name: page.name for page in pages}
     names |= {page.name.rpartition("/")[2]: page.name for page in pages}
