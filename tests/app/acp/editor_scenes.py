@@ -2,14 +2,19 @@
 
 import asyncio
 import base64
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from asking_scenes import FETCH, hosts, parts, servers, strangers, withdrawn
 from editorscene import EVERYTHING, Editor, Refused, chosen
 
+from swink.errors import ContentFiltered
 from swink.messages import Document, Image, Text, Thinking, ToolCall
+from swink.messages.blocks import Base64Source
+from swink.stream import Done
 from swink.testing import Pause
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -228,8 +233,56 @@ async def compaction(editor: Editor, project: Path) -> None:
     assert editor.updates("config_option_update")[-1]["configOptions"][0]["currentValue"] == "scripted:other"
 
 
+async def terminal(editor: Editor, project: Path) -> None:
+    """What a command prints is in a terminal of the editor's, while it runs and when it has ended."""
+    await editor.initialize({"_meta": {"terminal_output": True}})
+    session = await editor.new(project)
+    await editor.prompt(session, "Run it")
+    (begun,) = editor.updates("tool_call")
+    assert begun["content"] == [{"type": "terminal", "terminalId": "b1"}]
+    metas = [each["_meta"] for each in editor.updates("tool_call_update") if "_meta" in each]
+    output = "".join(each["terminal_output"]["data"] for each in metas if "terminal_output" in each)
+    assert ("one" in output, "two" in output) == (True, True)
+    assert metas[-1]["terminal_exit"]["exit_code"] == 3
+
+
+async def endings(editor: Editor, project: Path) -> None:
+    """Why a turn ended early is said: the reply was too long, was refused, or turns are used up."""
+    editor.answers["session/request_permission"] = chosen("n")
+    await editor.initialize()
+    session = await editor.new(project)
+    (project / "a.txt").write_text("one\n")
+    for said, reason in (("Long", "max_tokens"), ("Bad", "refusal"), ("Loop", "max_turn_requests")):
+        assert (await editor.prompt(session, said))["stopReason"] == reason
+    assert (await editor.prompt(session, "Again"))["stopReason"] == "end_turn"
+
+
+async def pictures(editor: Editor, project: Path) -> None:
+    """A picture that the model makes is shown, and again when the session is loaded."""
+    await editor.initialize()
+    session = await editor.new(project)
+    await editor.prompt(session, "Draw")
+    await editor.ask("session/close", sessionId=session)
+    await editor.ask("session/load", sessionId=session, cwd=str(project), mcpServers=[])
+    shown = [each["content"] for each in editor.updates("agent_message_chunk")]
+    images = [content for content in shown if content["type"] == "image"]
+    assert [(image["data"], image["mimeType"]) for image in images] == [(PIXEL, "image/png")] * 2
+
+
 LONG = "a long story about the sea and the ships on it, told slowly. " * 100
 EDIT = ToolCall("e1", "edit_file", {"path": "a.txt", "edits": [{"old": "unsaved", "new": "changed"}]})
+ENDS = ToolCall(
+    "e1",
+    "edit_file",
+    {
+        "path": "a.txt",
+        "edits": [{"old": "line 1\n", "new": "the beginning\n"}, {"old": "line 30", "new": "the end"}],
+    },
+)
+WRITE = ToolCall("w1", "write_file", {"path": "b.txt", "content": "two"})
+READ = ToolCall("r1", "read_file", {"path": "a.txt"})
+TALKS = ToolCall("b1", "bash", {"command": "echo one; echo two; exit 3"})
+FETCHED = ToolCall("b1", "bash", {"command": f'{sys.executable} -c "{FETCH}"'})
 SCENES = {
     "words": Scene([[Thinking("Hm."), "Par", "is"]], words),
     "change": Scene([[EDIT], "Done."], change, ("--approve", "on")),
@@ -240,9 +293,21 @@ SCENES = {
     "form": Scene([[ToolCall("q1", "ask_user", {"questions": ASKED})], "Blue it is."], form),
     "attachments": Scene(["Seen."], attachments),
     "login": Scene(["Hello."], login),
-    "rewind": Scene([[ToolCall("w1", "write_file", {"path": "b.txt", "content": "two"})], "Done."], rewind),
+    "rewind": Scene([[WRITE], "Done."], rewind),
+    "withdrawn": Scene([[WRITE]], withdrawn, ("--approve", "on")),
     "compaction": Scene(
         [*[f"Reply {number}: {LONG}" for number in range(6)], "The sea."],
         compaction,
     ),
+    "parts": Scene([[ENDS], "Done."], parts, ("--approve", "on")),
+    "hosts": Scene([[FETCHED], "It may not."], hosts, ("--approve", "off", "--network", "ask")),
+    "servers": Scene([[ToolCall("m1", "mine_form", {})], "Asked."], servers, ("--approve", "off")),
+    "terminal": Scene([[TALKS], "Done."], terminal, ("--approve", "off", "--sandbox", "none")),
+    "endings": Scene(
+        [["half", Done("length")], ContentFiltered("no"), [READ], [READ], "Well."],
+        endings,
+        ("--max-turns", "2"),
+    ),
+    "pictures": Scene([["Look: ", Image(Base64Source(PIXEL, "image/png"))]], pictures),
+    "strangers": Scene(["Hello."], strangers),
 }

@@ -195,22 +195,6 @@ async def test_a_session_that_there_is_not_is_refused(project: Path):
         assert refused.value.code == -32602
 
 
-async def test_the_output_of_a_command_is_shown_in_a_terminal_where_the_editor_can(project: Path):
-    bash = ToolCall("b1", "bash", {"command": "echo one; echo two; exit 3"})
-    async with serving([[bash], "Done."], "--approve", "off", "--sandbox", "none") as editor:
-        await editor.initialize({"_meta": {"terminal_output": True}})
-        session = await editor.new(project)
-        await editor.prompt(session, "Run it")
-        (begun,) = editor.updates("tool_call")
-        assert begun["content"] == [{"type": "terminal", "terminalId": "b1"}]
-        assert begun["_meta"]["terminal_info"]["terminal_id"] == "b1"
-        metas = [each["_meta"] for each in editor.updates("tool_call_update") if "_meta" in each]
-        output = "".join(each["terminal_output"]["data"] for each in metas if "terminal_output" in each)
-        assert "one" in output
-        assert "two" in output
-        assert metas[-1]["terminal_exit"]["exit_code"] == 3
-
-
 async def test_a_session_that_was_rewound_opens_as_it_went_on_and_is_listed_once(project: Path):
     async with serving(["One.", "Two.", "Another two."]) as editor:
         await editor.initialize()
