@@ -1,19 +1,21 @@
 """What changed between two runs, and whether it could be chance."""
 
+import random
 from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import left_to_more, tried
 from tests.eval.runs import outcomes, result, save
 
-from swink.eval import Metric
+from swink.eval import CaseResult, Metric
 from swink.eval.compare import Comparison, compare, compare_results
 from swink.eval.comparisontable import comparison_table
 from swink.eval.resultfile import BadResults
 from swink.eval.statistics import mcnemar
+from swink.messages import Usage
 
 
 def test_flipped_cases_are_named_with_their_direction():
@@ -107,7 +109,8 @@ def test_scores_are_compared_by_scorer_and_corrected_for_their_number():
             result(
                 f"c{number}",
                 metrics=tuple(
-                    Metric(name, 0.1 + shift * (number % 3), 0.0, True) for name in ("one", "two", "three")
+                    Metric(name, 0.1 + shift * ((number + place) % 3), 0.0, True)
+                    for place, name in enumerate(("one", "two", "three"))
                 ),
             )
             for number in range(9)
@@ -118,6 +121,78 @@ def test_scores_are_compared_by_scorer_and_corrected_for_their_number():
     # Six of nine cases differ, all in one direction: 2/64 alone, three times that among three.
     assert found.metrics["one"].p == pytest.approx(3 * 2 / 64)
     assert not found.metrics["one"].significant
+
+
+def test_figures_that_differ_alike_in_every_case_are_one_test():
+    found = compare_results(outcomes("+ " * 9), outcomes("- " * 6 + "+ " * 3))
+    assert found.pass_rate.p == found.metrics["response"].p == pytest.approx(mcnemar(6, 0))
+    halves = [result(f"c{number}", number > 5, cost=0.005 if number < 6 else 0.01) for number in range(9)]
+    assert compare_results(outcomes("+ " * 9), halves).cost.p == pytest.approx(mcnemar(6, 0))
+
+
+def test_every_figure_is_tested_as_one_of_all():
+    before = [result(f"c{number}", duration=1.0, usage=Usage(input=100)) for number in range(9)]
+    after = [
+        result(
+            f"c{number}",
+            cost=0.01 + 0.001 * (number + 1),
+            duration=1.0 + (number + 1) ** 2,
+            usage=Usage(input=100 + 2**number),
+        )
+        for number in range(9)
+    ]
+    found = compare_results(before, after)
+    # Nothing failed in either, so that cost, duration and tokens are three tests.
+    assert [change.p for change in (found.cost, found.duration, found.tokens)] == [
+        pytest.approx(3 * 2 / 512)
+    ] * 3
+    assert found.pass_rate.p == 1.0
+    table = comparison_table(found)
+    assert "agent tokens" in table
+    assert table.count("*") == 4
+
+
+def alike(draw: random.Random, cases: int, repeat: int) -> list[CaseResult]:
+    """A run of an agent whose figures are all drawn anew: nothing ever changes but by chance."""
+    made: list[CaseResult] = []
+    for case in range(cases):
+        hardness = random.Random(case).betavariate(2, 1)
+        for number in range(repeat):
+            scores = [min(1.0, max(0.0, draw.gauss(hardness, 0.2))) for _ in range(3)]
+            metrics = [Metric(name, score, 0.5, True) for name, score in zip("abc", scores, strict=True)]
+            made.append(
+                result(
+                    f"c{case}",
+                    draw.random() < hardness,
+                    number,
+                    metrics=tuple(metrics),
+                    cost=draw.lognormvariate(-5, 0.5),
+                    duration=draw.lognormvariate(1, 0.6),
+                    usage=Usage(input=round(draw.lognormvariate(7, 0.4))),
+                )
+            )
+    return made
+
+
+def false_alarms(pairs: int, cases: int, repeat: int) -> int:
+    draw, alarms = random.Random(2), 0
+    for _ in range(pairs):
+        found = compare_results(alike(draw, cases, repeat), alike(draw, cases, repeat))
+        changes = [found.pass_rate, found.cost, found.duration, found.tokens, *found.metrics.values()]
+        alarms += any(change.significant for change in changes)
+    return alarms
+
+
+def test_equal_agents_seldom_differ_significantly():
+    assert false_alarms(12, cases=8, repeat=1) <= 1
+
+
+@left_to_more
+@pytest.mark.parametrize(("cases", "repeat"), [(20, 1), (20, 5)])
+def test_in_a_thousand_pairs_of_equal_agents_at_most_five_percent_differ_significantly(
+    cases: int, repeat: int
+):
+    assert false_alarms(1000, cases, repeat) <= 50
 
 
 def test_a_few_cases_and_cases_that_agree_have_no_bootstrap_interval():

@@ -7,7 +7,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import cell_of_more, left_to_more, tried
 from tests.later import Later
 
 from swink.errors import InvalidInput
@@ -23,24 +23,16 @@ from swink.eval.statistics import (
     pass_at_k,
     pass_hat_k,
     permutation,
-    wilson,
+    student,
 )
 
 stats = Later("scipy.stats")
 
 
 @tried(30, 1000)
-@given(st.integers(1, 5000), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
-def test_wilson_is_scipys(total: int, data: st.DataObject, confidence: float):
-    passed = data.draw(st.integers(0, total))
-    known = stats.binomtest(passed, total).proportion_ci(confidence, method="wilson")
-    assert wilson(passed, total, confidence) == pytest.approx((known.low, known.high), abs=1e-9)
-
-
-@pytest.mark.parametrize(("passed", "total"), [(0, 0), (3, 2), (-1, 2)])
-def test_a_rate_that_is_none_has_no_interval(passed: int, total: int):
-    with pytest.raises(InvalidInput):
-        wilson(passed, total)
+@given(st.integers(1, 300) | st.integers(1, 20_000), st.sampled_from([0.8, 0.95, 0.99]))
+def test_students_quantile_is_scipys(freedom: int, confidence: float):
+    assert student(freedom, confidence) == pytest.approx(stats.t.ppf((1 + confidence) / 2, freedom), rel=1e-6)
 
 
 @tried(30, 1000)
@@ -99,43 +91,78 @@ def test_the_bootstrap_of_many_values_is_the_normal_interval():
     assert bootstrap(values) == pytest.approx(known, rel=1e-9)
 
 
-def test_the_interval_of_zeros_and_ones_is_wilsons():
-    assert interval([1, 1, 1, 0, 1]) == pytest.approx(wilson(4, 5))
-    assert interval([1] * 5) == pytest.approx(wilson(5, 5))
-    assert interval([0] * 5) == pytest.approx(wilson(0, 5))
+def test_an_interval_is_students_with_four_cases_more_of_which_two_passed():
+    supposed = [1, 1, 1, 0, 1, 1, 1, 0, 0]
+    known = stats.t.interval(0.95, 8, mean(supposed), stats.sem(supposed))
+    assert interval([1, 1, 1, 0, 1]) == pytest.approx((known[0], min(1, known[1])))
 
 
-def test_repeats_of_the_same_outcome_do_not_narrow_the_interval():
-    # Ten attempts at each of 20 cases that always pass or always fail say no more than one attempt at each.
-    assert interval([1] * 15 + [0] * 5, draws=200) == pytest.approx(wilson(15, 20))
+def test_where_all_passed_or_failed_the_interval_has_a_width_and_goes_to_the_end():
+    assert interval([1] * 20) == (pytest.approx(0.8, abs=0.01), 1.0)
+    assert interval([0] * 20) == (0.0, pytest.approx(0.2, abs=0.01))
 
 
-def test_attempts_that_vary_within_cases_narrow_the_interval_up_to_their_number():
-    assert interval([0.5] * 20, draws=200) == pytest.approx(wilson(100, 200))
-    low, high = interval([0.4, 0.6] * 10, draws=200)
-    assert wilson(100, 200)[0] - 1e-9 <= low < high <= wilson(100, 200)[1] + 1e-9
+def test_cases_that_are_alike_narrow_the_interval():
+    low, high = interval([0.5] * 20)
+    apart = interval([0.0, 1.0] * 10)
+    assert high - low < (apart[1] - apart[0]) / 2
+
+
+def test_of_no_values_there_is_no_interval_nor_a_mean():
+    with pytest.raises(InvalidInput):
+        mean([])
 
 
 @tried(50, 1000)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(1, 10))
 def test_an_interval_holds_the_mean_and_stays_within_bounds(values: list[float], repeat: int):
-    low, high = interval(values, repeat * len(values))
+    low, high = interval(values)
     assert 0 <= low <= mean(values) + 1e-9
     assert mean(values) - 1e-9 <= high <= 1
-    assert interval(values)[0] >= low - 1e-9
+    assert interval(values * repeat)[0] >= low - 1e-9
 
 
-def test_intervals_cover_the_truth_about_as_often_as_they_say():
-    """Cases differ in how hard they are; the truth is the mean of how hard they are."""
-    draw, covered = random.Random(7), 0
-    for _ in range(600):
-        rates = [
-            sum(draw.random() < hardness for _ in range(4)) / 4
-            for hardness in [draw.betavariate(2, 1) for _ in range(40)]
-        ]
-        low, high = interval(rates, 160)
-        covered += low <= 2 / 3 <= high
-    assert 0.925 <= covered / 600 <= 0.98
+@pytest.mark.parametrize(
+    "cases", [10, 55, cell_of_more(20), cell_of_more(31), cell_of_more(48), cell_of_more(100)]
+)
+def test_without_repeats_an_interval_covers_every_rate_in_94_of_100_runs(cases: int):
+    """Exactly, by the chance of each number of cases that pass."""
+    rates = numpy.linspace(0.5, 0.999, 100)
+    bounds = numpy.array([interval([1.0] * n + [0.0] * (cases - n)) for n in range(cases + 1)])
+    chances = stats.binom.pmf(numpy.arange(cases + 1)[:, None], cases, rates)
+    covers = (bounds[:, :1] <= rates) & (rates <= bounds[:, 1:])
+    assert (chances * covers).sum(axis=0).min() >= 0.94
+
+
+def coverage(cases: int, repeat: int, rate: float, alike: float, runs: int) -> float:
+    """How often the interval holds the rate of all the cases there could be; `alike` are attempts at one case."""
+    draw = numpy.random.default_rng([cases, repeat, round(100 * rate), round(100 * alike)])
+    if alike in (0, 1):
+        hardness = draw.random((runs, cases)) < rate if alike else numpy.full((runs, cases), rate)
+    else:
+        both = 1 / alike - 1
+        hardness = draw.beta(rate * both, (1 - rate) * both, (runs, cases))
+    found = draw.binomial(repeat, hardness) / repeat
+    bounds = [interval(run.tolist()) for run in found]
+    return sum(low <= rate + 1e-12 and rate <= high + 1e-12 for low, high in bounds) / runs
+
+
+@pytest.mark.parametrize(("cases", "repeat", "rate", "alike"), [(10, 10, 0.9, 0.6), (20, 5, 0.95, 0.6)])
+def test_with_repeats_an_interval_covers_the_rate_where_it_is_hardest(
+    cases: int, repeat: int, rate: float, alike: float
+):
+    assert coverage(cases, repeat, rate, alike, 500) >= 0.94
+
+
+@left_to_more
+@pytest.mark.parametrize("cases", [10, 20, 50, 100])
+@pytest.mark.parametrize("repeat", [1, 2, 3, 5, 10])
+def test_with_any_spread_of_rates_an_interval_covers_the_rate_in_94_of_100_runs(cases: int, repeat: int):
+    spreads = [(rate, alike) for rate in (0.5, 0.7, 0.9, 0.95, 0.98) for alike in (0, 0.1, 0.3, 0.6, 1)]
+    found = {spread: coverage(cases, repeat, *spread, 2_000) for spread in spreads}
+    # Of 2,000 runs the share itself is known to half a point.
+    assert min(found.values()) >= 0.935, found
+    assert sum(found.values()) / len(found) >= 0.95
 
 
 @tried(30, 300)

@@ -45,10 +45,11 @@ class Change(Struct, frozen=True, kw_only=True):
     interval: Interval | None = None
     """Of the difference, at 95 %; None: too few cases, or no two of them differ."""
     p: float | None = None
-    """How likely a difference this large is by chance; of metrics after Holm's correction."""
+    """How likely a difference this large is by chance, among all the figures that are tested."""
     significant: bool = False
     detectable: float | None = None
-    """The smallest difference that so many cases show four times out of five; None: unknown, or none does."""
+    """The smallest difference that so many cases show four times out of five, among as many figures; None:
+    unknown, or none does."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -66,6 +67,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Of the agent alone, per attempt."""
     duration: Change
     """Seconds per attempt."""
+    tokens: Change
+    """Of the agent alone, per attempt."""
     metrics: dict[str, Change] = field(default_factory=dict[str, Change])
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
@@ -101,16 +104,18 @@ def _compare(before: Attempts, after: Attempts, name_before: str, name_after: st
         Flip(case, state_of(old), state_of(new), pass_rate_of(old), pass_rate_of(new))
         for case, (old, new) in pairs.items()
     ]
+    pass_rate, cost, duration, tokens, *metrics = _changes(tested)
     return Comparison(
         before=name_before,
         after=name_after,
         cases=len(common),
         regressions=tuple(flip for flip in flips if flip.before == "passed" != flip.after),
         improvements=tuple(flip for flip in flips if flip.after == "passed" != flip.before),
-        pass_rate=_pass_rate(tested),
-        cost=_change("cost", tested, _mean_cost),
-        duration=_change("duration", tested, lambda tried: mean([attempt.duration for attempt in tried])),
-        metrics=_metrics(tested),
+        pass_rate=pass_rate,
+        cost=cost,
+        duration=duration,
+        tokens=tokens,
+        metrics={change.name: change for change in metrics},
         only_before=tuple(case for case in before if case not in after),
         only_after=tuple(case for case in after if case not in before),
         troubled=tuple(troubled),
@@ -126,21 +131,63 @@ Pairs = Mapping[str, tuple[Sequence[CaseResult], Sequence[CaseResult]]]
 Figure = Callable[[Sequence[CaseResult]], float | None]
 
 
-def _pass_rate(pairs: Pairs) -> Change:
-    change, differences = _paired("pass rate", pairs, pass_rate_of)
+def _changes(pairs: Pairs) -> list[Change]:
+    """Every figure, the pass rate first and the scorers last, each tested as one of all of them.
+
+    What cannot be significant, however one-sided, is no test; nor are figures that differ alike in every
+    case two tests, such as the pass rate and the only scorer.
+    """
+    found = [
+        _paired("pass rate", pairs, pass_rate_of),
+        _paired("cost", pairs, _mean_cost),
+        _paired("duration", pairs, lambda tried: mean([attempt.duration for attempt in tried])),
+        _paired("tokens", pairs, lambda tried: mean([attempt.usage.total for attempt in tried])),
+        *_metrics(pairs),
+    ]
+    kinds = [_kind(differences) for _, differences in found]
+    chances = {kind: change.p or 0.0 for kind, (change, _) in zip(kinds, found, strict=True) if kind}
+    corrected = dict(zip(chances, statistics.holm([*chances.values()]), strict=True))
+    changes: list[Change] = []
+    for kind, (change, differences) in zip(kinds, found, strict=True):
+        bounded = _bounded if changes else _bounded_rate
+        chance = corrected.get(kind, change.p)
+        tested = replace(change, p=chance, significant=chance is not None and chance < ALPHA)
+        tests = len(corrected) + (kind not in corrected)
+        changes.append(bounded(tested, differences, 1 - ALPHA / tests))
+    return changes
+
+
+def _kind(differences: Sequence[float]) -> tuple[float, ...]:
+    """The differences in units of the first, the same for figures that are tested alike; empty: no test."""
+    moved = [difference for difference in differences if difference]
+    if len(moved) < _FEWEST:
+        return ()
+    return tuple([round(difference / moved[0], 9) for difference in differences])
+
+
+def _bounded_rate(change: Change, differences: Sequence[float], confidence: float) -> Change:
+    """The change of the pass rate with its interval, and with what would be noticed at that confidence."""
     if not differences:
         return change
     square = fsum([difference**2 for difference in differences]) / len(differences)
-    least = statistics.detectable(len(differences), square)
+    least = statistics.detectable(len(differences), square, confidence)
     return replace(change, interval=statistics.difference_interval(differences), detectable=least)
 
 
-def _change(name: str, pairs: Pairs, figure: Figure) -> Change:
-    change, differences = _paired(name, pairs, figure)
+def _bounded(change: Change, differences: Sequence[float], confidence: float) -> Change:
+    """The same for any other figure."""
     if len(differences) < _FEWEST or not statistics.deviation(differences):
         return change  # drawn again and again, the same few values say nothing about others
-    least = statistics.detectable_mean(differences)
+    least = statistics.detectable_mean(differences, confidence)
     return replace(change, interval=statistics.bootstrap(differences), detectable=least)
+
+
+def pass_rate_change(before: SavedRun, after: SavedRun) -> Change:
+    """How the pass rate changed, if nothing else is asked: no correction for other figures."""
+    pairs = {case: (before.cases[case], tried) for case, tried in after.cases.items() if case in before.cases}
+    tested = {case: both for case, both in pairs.items() if not any(map(_is_troubled, both))}
+    change, differences = _paired("pass rate", tested, pass_rate_of)
+    return _bounded_rate(change, differences, CONFIDENCE)
 
 
 def _paired(name: str, pairs: Pairs, figure: Figure) -> tuple[Change, list[float]]:
@@ -168,8 +215,8 @@ def _mean_cost(attempts: Sequence[CaseResult]) -> float | None:
     return None if None in costs else mean([cost for cost in costs if cost is not None])
 
 
-def _metrics(pairs: Pairs) -> dict[str, Change]:
-    """The change in the values of each scorer; attempts where it failed have none."""
+def _metrics(pairs: Pairs) -> list[tuple[Change, list[float]]]:
+    """The change in the values of each scorer and its differences; attempts where it failed have none."""
     attempts = [attempt for both in pairs.values() for tried in both for attempt in tried]
     names = dict.fromkeys(metric.name for attempt in attempts for metric in attempt.metrics)
 
@@ -178,10 +225,8 @@ def _metrics(pairs: Pairs) -> dict[str, Change]:
         values = [metric.value for metric in metrics if metric.name == name and metric.error is None]
         return mean(values) if values else None
 
-    changes = [change for name in names if (change := _change(name, pairs, partial(value, name))).cases]
-    adjusted = statistics.holm([1.0 if change.p is None else change.p for change in changes])
-    corrected = zip(changes, adjusted, strict=True)
-    return {change.name: replace(change, p=p, significant=p < ALPHA) for change, p in corrected}
+    found = [_paired(name, pairs, partial(value, name)) for name in names]
+    return [(change, differences) for change, differences in found if change.cases]
 
 
 def _notes(pairs: Pairs) -> tuple[str, ...]:

@@ -26,14 +26,15 @@ def comparison_table(comparison: Comparison) -> str:
                 *[_row(change, "{:.3f}".format, name) for name, change in comparison.metrics.items()],
                 _row(comparison.cost, "${:.4f}".format, "agent cost"),
                 _row(comparison.duration, "{:.2f} s".format, "duration"),
+                _row(comparison.tokens, "{:,.0f}".format, "agent tokens"),
             ]
         ),
         "",
         *_flips("regressions", comparison.regressions),
         *_flips("improvements", comparison.improvements),
         *[f"note: {strip_controls(note)}" for note in comparison.notes],
-        "* p < 0.05 in a paired test over cases; detectable: the smallest change that this many cases show "
-        "four times out of five",
+        "* p < 0.05 in a paired test over cases, corrected for the number of figures (Holm); detectable: the "
+        "smallest change that this many cases show four times out of five; intervals are of one figure alone",
     ]
     return "\n".join(lines)
 

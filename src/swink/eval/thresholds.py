@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from swink.errors import InvalidInput
-from swink.eval.compare import Comparison, compare_runs
+from swink.eval.compare import Change, Comparison, compare_runs, pass_rate_change
 from swink.eval.comparisontable import percent
 from swink.eval.evalrun import SavedRun, read_run
 from swink.eval.result import RunSummary
@@ -63,7 +63,8 @@ def gate(
     if baseline is None and (max_regressions is not None or significant):
         raise InvalidInput("max_regressions and significant compare with an earlier run: name it as baseline")
     run = read_run(directory)
-    comparison = None if baseline is None else compare_runs(read_run(baseline), run)
+    before = None if baseline is None else read_run(baseline)
+    comparison = None if before is None else compare_runs(before, run)
     summary = summarise(run.attempts, run.manifest, run.duration or 0.0)
     if min_pass_rate is max_cost is max_duration is baseline is None:
         min_pass_rate = 1.0
@@ -74,8 +75,9 @@ def gate(
         checks.append(_cost(summary, max_cost))
     if max_duration is not None:
         checks.append(_duration(run.duration, max_duration))
-    if comparison is not None:
-        checks.append(_regressions(comparison, max_regressions or 0, significant))
+    if before is not None and comparison is not None:
+        asked = pass_rate_change(before, run) if significant else None
+        checks.append(_regressions(comparison, max_regressions or 0, asked))
     notes = () if comparison is None else comparison.notes
     if comparison is not None and (gone := comparison.only_before):
         notes = (f"{len(gone)} cases of the baseline are not in this run: {_first(gone)}", *notes)
@@ -124,14 +126,15 @@ def _duration(seconds: float | None, most: float) -> GateCheck:
     return GateCheck("duration", seconds <= most + _ROUNDING, f"{seconds:.1f} s, at most {most:g} s allowed")
 
 
-def _regressions(comparison: Comparison, most: int, significant: bool) -> GateCheck:
+def _regressions(comparison: Comparison, most: int, change: Change | None) -> GateCheck:
+    """The flips; with the change of the pass rate, only where that is a significant fall."""
     if not comparison.cases:
         return GateCheck("regressions", False, "the baseline has no case in common with this run")
-    change, flipped = comparison.pass_rate, len(comparison.regressions)
+    flipped = len(comparison.regressions)
     why = f"{flipped} of {comparison.cases} cases passed in the baseline and do not now, {most} allowed"
     if flipped:
         why += f": {_first([flip.case_id for flip in comparison.regressions])}"
-    if not significant:
+    if change is None:
         return GateCheck("regressions", flipped <= most, why)
     fell = change.significant and (change.difference or 0.0) < 0
     p = "unknown" if change.p is None else f"{change.p:.3g}"
