@@ -357,6 +357,12 @@ def _add_adopt(commands: Any) -> None:
     how.add_argument("--dry-run", action="store_true", help="only list what would be written")
 
 
+def _add_trace(commands: Any) -> None:
+    add = group(commands, "trace", "look at what --trace FILE has written", "trace_command:help")
+    show = add("show", "the tree of what was done, with times, tokens and money")
+    show.take("file", "as --trace FILE wrote it, also one that was cut off", "FILE")
+
+
 def _add_served_assistant(add: Callable[..., CommandParser]) -> None:
     summary = "the coding agent of this folder, on this machine"
     assistant = add("assistant", summary, "assistantpage:serve_assistant")
@@ -418,5 +424,5 @@ _PARTS = (
         _add_keys,
         _add_mcp,
     ),
-    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_servers),
+    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_trace, _add_servers),
 )

@@ -211,6 +211,7 @@
     yield attempt.metrics.length ? make("div", null, ...attempt.metrics.map(metricLine)) : make("p", { class: "note" }, "No metric applied, so the attempt has not passed.");
     yield make("h3", null, "Transcript");
     yield attempt.talk.length ? make("div", { class: "talk" }, ...attempt.talk.map(said)) : make("p", { class: "usage" }, "Nothing was said.");
+    if (attempt.tree) yield folded("", ["Times, tokens and money"], make("pre", null, attempt.tree));
   }
   function metricLine([name, value, threshold, passed, why, error, verdicts]) {
     const track = make("span", { class: "track" }, make("i"), make("u"));

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from swink.eval.reports.comparison import TwoRuns
 from swink.eval.reports.outcomes import CaseOutcome, score_of
+from swink.eval.reports.timetree import time_tree
 from swink.eval.reports.transcriptrows import conversation
 from swink.eval.result import CaseResult, Metric
 from swink.eval.summary import cost_of
@@ -129,6 +130,7 @@ def _attempt(attempt: CaseResult, room: int) -> dict[str, Any]:
         "cached": attempt.cached,
         "metrics": [_metric(metric) for metric in attempt.metrics],
         "talk": conversation(attempt, room),
+        "tree": redact_text(time_tree(attempt)),
     }
 
 
