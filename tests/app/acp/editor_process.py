@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from command_line import Place
@@ -14,9 +14,11 @@ MODEL = "openai:gpt-4.1"
 class Process:
     """A process of the agent, spoken to in lines."""
 
-    def __init__(self, place: Place, *arguments: str, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, place: Place, *arguments: str, env: Mapping[str, str], within: Sequence[str] = ()
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "swink", "acp", "-m", MODEL, *arguments],
+            [*within, sys.executable, "-m", "swink", "acp", "-m", MODEL, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -34,6 +36,13 @@ class Process:
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
         return self._count
+
+    def answer(self, number: int, result: Mapping[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(
+            json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode() + b"\n"
+        )
+        self.process.stdin.flush()
 
     def read(self) -> dict[str, Any]:
         assert self.process.stdout is not None

@@ -10,6 +10,7 @@ import pytest
 from editor_scenes import SCENES
 from editorscene import REQUESTS, SDK, serving
 from libraries import node_editor, python_editor
+from tests.counts import left_to_more
 
 LEFT_OUT = {
     *("terminal/create", "terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
@@ -58,7 +59,7 @@ def things_in(frame: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             pass
 
 
-@pytest.mark.more
+@left_to_more
 async def test_every_kind_of_update_and_request_occurs_in_a_scene(tmp_path: Path):
     counts: Counter[tuple[str, str]] = Counter()
     for name, scene in SCENES.items():
@@ -90,7 +91,7 @@ async def test_the_library_of_python_plays_it(name: str, project: Path):
         await scene.play(editor, project)
 
 
-@pytest.mark.more
+@left_to_more
 @pytest.mark.parametrize("name", SCENES)
 async def test_the_library_of_python_plays_every_scene(name: str, project: Path):
     scene = SCENES[name]
@@ -98,7 +99,14 @@ async def test_the_library_of_python_plays_every_scene(name: str, project: Path)
         await scene.play(editor, project)
 
 
-@pytest.mark.more
+@pytest.mark.parametrize("name", ["change"])
+async def test_the_library_of_node_plays_it(name: str, project: Path):
+    scene = SCENES[name]
+    async with node_editor(scene.replies, *scene.arguments) as editor:
+        await scene.play(editor, project)
+
+
+@left_to_more
 @pytest.mark.parametrize("name", SCENES)
 async def test_the_library_of_node_plays_every_scene(name: str, project: Path):
     scene = SCENES[name]

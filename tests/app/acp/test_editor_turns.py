@@ -227,3 +227,14 @@ async def test_a_rewind_that_was_undone_leaves_the_session_as_it_was(project: Pa
         await editor.ask("session/resume", sessionId=session, cwd=str(project), mcpServers=[])
         assert [message.text for message in editor.opened[-1].agent.messages][-1] == "Two."
         assert len((await editor.ask("session/list"))["sessions"]) == 1
+
+
+async def test_continuing_what_has_its_answer_is_refused_in_words_for_people(project: Path):
+    async with serving(["One."]) as editor:
+        await editor.initialize()
+        session = await editor.new(project)
+        for said in (None, "First"):
+            if said is not None:
+                await editor.prompt(session, said)
+            with pytest.raises(Refused, match="nothing to continue; write what is to be done"):
+                await editor.prompt(session, "/continue")

@@ -9,7 +9,7 @@ from swink.app.assistant.fallbacks import obey_fallback
 from swink.app.assistant.servermentions import command_of, fill_in_prompt, find_prompt, usage_of
 from swink.app.assistant.sessionswitcher import Rewound
 from swink.app.assistant.skillplaces import list_skills, make_skill_prompt
-from swink.errors import MisuseError
+from swink.errors import InvalidContinue, MisuseError, NoMessages
 from swink.events import ContextCompacted
 from swink.system.oneline import shorten
 from swink.system.shorten import clip, clip_list
@@ -62,9 +62,7 @@ class SessionCommands:
             return None
         match name:
             case "/continue":
-                if not session.agent.has_pending and not session.agent.messages:
-                    raise MisuseError("there is nothing to continue")
-                return await session.run(None)
+                return await self._continue()
             case "/compact":
                 session.narrator.take(ContextCompacted(await session.agent.compact()))
                 return True
@@ -104,6 +102,12 @@ class SessionCommands:
                 return await session.run(await fill_in_prompt(prompt, rest, environment.servers))
             case _:
                 return None
+
+    async def _continue(self) -> AgentResult[None]:
+        try:
+            return await self._session.run(None)
+        except (NoMessages, InvalidContinue) as error:
+            raise MisuseError("there is nothing to continue; write what is to be done") from error
 
     async def _rewind(self, which: str) -> None:
         sessions, narrator = self._session.sessions, self._session.narrator
