@@ -169,7 +169,10 @@ class FilesChanged(_Record, frozen=True, tag="files_changed"):
 
 
 class RunStarted(_Record, frozen=True, tag="run_started"):
-    """A run that a server began for a client; `key` and `asked` tell a request that is sent again."""
+    """A run that a server accepted from a client; `key` and `asked` tell a request that is sent again.
+
+    `terms` are what it was asked beside its input, such as instructions and the schema of its answer.
+    """
 
     run: str
     caller: str
@@ -177,6 +180,7 @@ class RunStarted(_Record, frozen=True, tag="run_started"):
     key: str | None = None
     asked: str = ""
     client_tools: list[str] = field(default_factory=list[str])
+    terms: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 class RunEvents(_Record, frozen=True, tag="run_events"):

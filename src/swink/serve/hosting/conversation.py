@@ -4,22 +4,21 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from swink.agent.policy import Answer
 from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound
 from swink.memory import Session, SessionMeta
-from swink.messages import Input, Message, ToolResult, as_messages
-from swink.messages.jsondata import encode
-from swink.messages.records import PendingApproval, RunStarted
+from swink.messages import Input, Message, ToolResult
+from swink.messages.records import PendingApproval, Record
 from swink.messages.redact import describe_traceback
 from swink.serve.hosting.clienttools import ClientTool
 from swink.serve.hosting.eventlog import EventLog, Numbered
 from swink.serve.hosting.hostedrun import HostedRun
+from swink.serve.hosting.keptstart import digest, record_start, recorded_start, still_open
 from swink.serve.hosting.recording import RecordingSession
 from swink.serve.hosting.resumption import Resumption
-from swink.serve.hosting.runrecords import RecordedRun, recorded_runs
+from swink.serve.hosting.runrecords import RecordedRun, aborted_before, recorded_runs
 from swink.serve.hosting.servedagent import RunStart, WhenBusy, bind, make_agent
 from swink.serve.hosting.terms import AgentRequest, Caller
 from swink.serve.wire import Refused
@@ -44,6 +43,7 @@ class Conversation:
         self._host = host
         self._session = session
         self._turn = asyncio.Lock()
+        self._claimed_session: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
         self._client_tools: set[str] = set()
         self._keys: dict[str, HostedRun] = {}
         self.runs: dict[str, HostedRun] = {}
@@ -100,8 +100,8 @@ class Conversation:
             return run  # somebody else has asked for it meanwhile
         if recorded is None:
             raise Refused(404, "there is no such run in this conversation")
-        tools = [ClientTool(name) for name in recorded.started.client_tools]
-        run = self._new_run(id, RunStart(input=recorded.started.input or None, client_tools=tools))
+        run = self._new_run(id, recorded_start(recorded.started))
+        run.is_recorded = True
         if recorded.ended:
             _feed(run, recorded)
             run.refuse(Refused(409, "the run has ended"))
@@ -164,7 +164,9 @@ class Conversation:
             self._keys[key] = run
         self.waiting += 1
         carrying = self._host.carry(self, self._carry(run, key, when_busy == "queue"))
-        if not is_queued:
+        if is_queued:
+            await self._accept(run, key)
+        else:
             try:
                 await run.wait_begun()
             except _Repeated as repeated:
@@ -175,6 +177,12 @@ class Conversation:
                 await asyncio.wait([carrying])  # the next one finds the conversation free
                 raise
         return run
+
+    async def abort(self, run: HostedRun) -> None:
+        """End a run, keeping what arrived; one that waits does not begin, here or anywhere."""
+        run.abort()
+        if run.is_recorded and not run.begun.done():
+            await self._record(run, aborted_before(run.id))
 
     def take(self, session: Session) -> None:
         """Take what the store has by now, unless a run of this process writes it."""
@@ -189,6 +197,8 @@ class Conversation:
                 is_waiting, self.waiting, self.running = False, self.waiting - 1, run
                 while not await self._claimed(run, key, may_wait):  # noqa: ASYNC110 - another process has it
                     await asyncio.sleep(BUSY_PAUSE)
+            if run.is_elsewhere:
+                await self._carry_on(run, 0)
         except Exception as error:
             run.refuse(_refusal(run, error))
         finally:
@@ -200,14 +210,19 @@ class Conversation:
         try:
             async with self._host.claim(self.id) as session:
                 self._session = session
-                if key is not None and (known := await self._recorded_with(key, run.start)) is not None:
+                if key is not None and (known := await self._recorded_with(key, run)) is not None:
                     raise _Repeated(known)
-                await self._carry_out(run, session, key)
+                if run.is_recorded:
+                    recorded = (await self._recorded())[run.id]
+                    # While it waited, it was aborted, or another worker went on with the conversation.
+                    run.is_elsewhere = bool(recorded.events)
+                if not run.is_elsewhere:
+                    await self._carry_out(run, session, key)
             return True
         except SessionBusy:
             if may_wait:
                 return False
-            if key is not None and (known := await self._recorded_with(key, run.start)) is not None:
+            if key is not None and (known := await self._recorded_with(key, run)) is not None:
                 raise _Repeated(known) from None
             raise Refused(
                 409, "a run of this conversation is under way on another worker; wait for its end"
@@ -219,15 +234,18 @@ class Conversation:
             while not run.log.closed:
                 try:
                     async with self._turn, self._host.claim(self.id) as session:
-                        recorded = (await self._recorded())[run.id]
+                        everything = await self._recorded()
+                        recorded = everything[run.id]
                         _feed(run, recorded)
                         if run.log.closed:
+                            run.refuse(Refused(409, "the run has ended"))
                             break
-                        self._session, self.running, run.is_elsewhere = session, run, False
-                        run.log.last = max(run.log.last, after)
-                        run.resumption = Resumption(recorded.events, has_prompt=bool(recorded.started.input))
-                        await self._carry_out(run, session, recorded.started.key)
-                        break
+                        if not await self._waits_for_another(run, everything):
+                            self._session, self.running, run.is_elsewhere = session, run, False
+                            if recorded.events:
+                                _resume(run, recorded, session, after)
+                            await self._carry_out(run, session, recorded.started.key)
+                            break
                 except SessionBusy:
                     _feed(run, recorded := (await self._recorded())[run.id])
                 await asyncio.sleep(BUSY_PAUSE)
@@ -240,19 +258,12 @@ class Conversation:
         """Run the agent on the session; the end is recorded before the claim is given back."""
         recording = RecordingSession(session, run.id, run.log, is_claimed=self._host.has_claims)
         start = run.start
-        names = [tool.name for tool in start.client_tools]
-        started = RunStarted(
-            run.id,
-            self.caller.name,
-            [] if start.input is None else list(as_messages(start.input)),
-            key,
-            _digest(start),
-            names,
-        )
-        self._client_tools |= set(names)
+        started = record_start(run.id, self.caller.name, start, key)
+        self._client_tools |= set(started.client_tools)
+        self._claimed_session.set_result(session)
+        run.recording = recording
         try:
             made = await make_agent(self._host.factory, AgentRequest(self.caller, self.id))
-            run.recording = recording
             if run.resumption is not None:
                 for event in run.resumption.missing(is_open=session.conversation.open is not None):
                     recording.publish(event)
@@ -260,11 +271,45 @@ class Conversation:
             await run.carry_out(*bind(made, start, seconds, session=recording), started)
         except Exception as error:
             refused = _refusal(run, error)
-            if not run.log.last and not run.begun.done():
+            if not run.is_recorded:
                 run.recording = None  # it never began: nothing is recorded of it
             run.refuse(refused)
         finally:
             await run.finish()
+            self._claimed_session = asyncio.get_running_loop().create_future()
+
+    async def _accept(self, run: HostedRun, key: str | None) -> None:
+        """Return once a run that waits is recorded, or has begun: from then on no kill loses it."""
+        await self._record(run, record_start(run.id, self.caller.name, run.start, key))
+        run.is_recorded = True
+
+    async def _record(self, run: HostedRun, record: Record) -> None:
+        """Record something of a run that waits, as soon as a run of this process has the session."""
+        while not run.begun.done():
+            claimed = self._claimed_session
+            await asyncio.wait([claimed, run.begun], return_when=asyncio.FIRST_COMPLETED)
+            if self.running is run:
+                await asyncio.wait([run.begun])  # its turn has come, and it records itself
+            if run.begun.done():
+                return
+            try:
+                await claimed.result().append([], records=[record])
+                return
+            except SessionBusy:
+                pass  # its claim has just ended
+            except SessionError as error:
+                run.abort()
+                self._drop(run)
+                raise refusal_of_store(error) from None
+
+    async def _waits_for_another(self, run: HostedRun, recorded: Mapping[str, RecordedRun]) -> bool:
+        """Whether a run that was accepted before this one has not ended; it is gone on with here, too."""
+        for id, each in recorded.items():
+            if id == run.id:
+                return False
+            if not each.ended and not (await self.find_run(id, each.last + UNSEEN)).is_over:
+                return True
+        return False
 
     async def _let_go(self, run: HostedRun) -> None:
         if self.running is run:
@@ -310,7 +355,7 @@ class Conversation:
         known = self._keys.get(key)  # it may have come meanwhile
         if known is None:
             return None
-        if _digest(known.start) != _digest(start):
+        if digest(known.start) != digest(start):
             raise Refused(422, _OTHER)
         return await self._first_with_key(known)
 
@@ -323,10 +368,12 @@ class Conversation:
                 return await self.find_run(repeated.run)
         return run
 
-    async def _recorded_with(self, key: str, start: RunStart) -> str | None:
+    async def _recorded_with(self, key: str, run: HostedRun | RunStart) -> str | None:
+        """The run that was begun with a key, if that is not this one."""
+        start = run.start if isinstance(run, HostedRun) else run
         for id, recorded in (await self._recorded()).items():
-            if recorded.started.key == key:
-                if recorded.started.asked != _digest(start):
+            if recorded.started.key == key and not (isinstance(run, HostedRun) and run.id == id):
+                if recorded.started.asked != digest(start):
                     raise Refused(422, _OTHER)
                 return id
         return None
@@ -350,13 +397,16 @@ def _feed(run: HostedRun, recorded: RecordedRun) -> None:
         run.log.close()
 
 
-def _digest(start: RunStart) -> str:
-    """What tells whether a request asks for the same."""
-    said = (
-        [] if start.input is None else [getattr(item, "content", item) for item in as_messages(start.input)]
-    )
-    asked = [said, sorted(start.approvals), sorted(start.tool_results), start.output, start.state]
-    return sha256(encode(asked)).hexdigest()[:32]
+def _resume(run: HostedRun, recorded: RecordedRun, session: Session, after: int) -> None:
+    """Let a run go on behind what is recorded of it, and behind what clients may have seen besides."""
+    resumption = Resumption(recorded.events, has_prompt=bool(recorded.started.input))
+    run.resumption = resumption
+    last = run.log.last
+    # What clients have seen and nobody recorded had numbers too, and each client may have seen another part.
+    is_cut = resumption.in_reply or after > last
+    run.log.last = max(last + UNSEEN * is_cut, after)
+    pending = {call.call_id for call in session.pending}
+    run.start = still_open(run.start, pending, lacks_prompt=resumption.lacks_prompt)
 
 
 def _refusal(run: HostedRun, error: Exception) -> Refused:

@@ -56,9 +56,11 @@ class HostedRun:
         """Whether another worker carries it out, and this one only tells its events."""
         self.is_queued = False
         """Whether it was promised to begin after the one before it."""
+        self.is_recorded = False
+        """Whether the session knows of it: then it is not lost with this process."""
         self._agent: Agent[Any, Any] | None = None
         self._approvals: Approvals | None = None
-        self._is_aborted = False
+        self._is_aborted = self._is_started = False
         self._end: AgentEnd | None = None
 
     @property
@@ -158,8 +160,6 @@ class HostedRun:
         _current.set(self)  # the task is the run's own
         given, options = self.start.run_options()
         resumption = self.resumption
-        if resumption is not None:
-            given = given if resumption.lacks_prompt else None
         try:
             stream = agent.stream(given, **options)
         except (InvalidContinue, NoMessages) as error:
@@ -169,8 +169,9 @@ class HostedRun:
             return
         except AgentError as error:
             raise refusal_of(error) from None
-        if self.recording is not None and resumption is None:
+        if self.recording is not None and not self.is_recorded:
             await self.recording.begin(started)
+            self.is_recorded = True
         if self.is_pausing:
             return  # it begins in the next process
         self._agent, self._approvals = agent, approvals
@@ -207,8 +208,6 @@ class HostedRun:
             self.begun.set_exception(refused)
             self.begun.exception()  # nobody may be waiting any more
         if self._end is None:
-            if not self.log.last:
-                self.log.push(AgentStart())
             self._end = AgentEnd((), "aborted" if self._is_aborted else "error", reason)
 
     async def finish(self) -> None:
@@ -217,13 +216,14 @@ class HostedRun:
             return
         end = self._end or AgentEnd((), "aborted", "the run was cancelled")
         self._mark_begun()
+        goes_on = self.is_lost or (self._goes_on(end) if self.recording is not None else self.is_pausing)
+        if not goes_on and not (self.log.last or self._is_started):
+            self._number(AgentStart())
         if self.recording is not None:
             if self.resumption is not None:
                 end = replace(end, messages=(*self.resumption.messages, *end.messages))
-            await self.recording.finish(None if self.is_lost or self._goes_on(end) else end)
-        elif not self.is_pausing:
-            if not self.log.last:
-                self.log.push(AgentStart())
+            await self.recording.finish(None if goes_on else end)
+        elif not goes_on:
             self.log.push(end)
         self.log.close()
 
@@ -247,6 +247,7 @@ class HostedRun:
         self._number(told)
 
     def _number(self, event: AgentEvent) -> None:
+        self._is_started = True
         if self.recording is not None:
             self.recording.publish(event)
         else:

@@ -39,7 +39,9 @@ class Resumption:
         """Whether the prompt of the run was never committed."""
         self._is_begun = bool(recorded)
         self._turns = 0
-        self._in_turn = self._in_reply = self._has_reply = False
+        self._in_turn = self._has_reply = False
+        self.in_reply = False
+        """Whether a reply was begun and not ended: clients have seen deltas that are recorded nowhere."""
         self._calls: set[tuple[type[AgentEvent], str]] = set()
         for numbered in recorded:
             self._note(numbered.event)
@@ -47,7 +49,7 @@ class Resumption:
 
     def missing(self, *, is_open: bool) -> list[AgentEvent]:
         """What has to be told first; `is_open` says whether the session has a turn whose tools are to run."""
-        if self._in_reply:
+        if self.in_reply:
             return [MessageDiscarded(1, LOST)]
         end = self._told.turn_end
         if self._in_turn and self._has_reply and not is_open and end is not None:
@@ -87,9 +89,9 @@ class Resumption:
                 self._in_turn, self._has_reply = True, False
                 self._calls.clear()
             case MessageStart(role="assistant"):
-                self._in_reply = True
+                self.in_reply = True
             case MessageEnd(message=AssistantMessage()):
-                self._in_reply, self._has_reply = False, True
+                self.in_reply, self._has_reply = False, True
             case ToolExecutionStart() | ToolExecutionEnd() | ApprovalRequested():
                 self._calls.add((type(event), event.call_id))
             case TurnEnd():

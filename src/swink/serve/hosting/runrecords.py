@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from swink.events import AgentEnd, AgentEvent, MessageEnd, MessageUpdate, TurnEnd
+from swink.events import AgentEnd, AgentEvent, AgentStart, MessageEnd, MessageUpdate, TurnEnd
 from swink.messages import AssistantMessage, Message, ToolResultMessage
 from swink.messages.jsondata import decode, encode
 from swink.messages.records import Record, RunEvents, RunStarted
@@ -109,12 +109,18 @@ def write_events(run: str, numbered: Sequence[Numbered], told: Told, *, ended: b
     return RunEvents(run, numbered[0].id if numbered else 0, written, ended)
 
 
+def aborted_before(run: str) -> RunEvents:
+    """The record of a run that was aborted before it began."""
+    end = AgentEnd((), "aborted", "aborted")
+    return write_events(run, [Numbered(1, AgentStart()), Numbered(2, end)], Told(), ended=True)
+
+
 def recorded_runs(records: Iterable[Record]) -> dict[str, RecordedRun]:
     """The runs of a session, the oldest first."""
     runs: dict[str, RecordedRun] = {}
     told: dict[str, Told] = {}
     for record in records:
-        if isinstance(record, RunStarted):
+        if isinstance(record, RunStarted) and record.run not in runs:
             runs[record.run] = RecordedRun(record)
             told[record.run] = Told()
         elif isinstance(record, RunEvents) and record.run in runs:

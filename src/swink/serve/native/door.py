@@ -128,8 +128,9 @@ class NativeDoor:
 
     async def _abort(self, exchange: Exchange) -> None:
         await exchange.json(dict)
-        run = await self._run(exchange)
-        run.abort()
+        conversation = await self._conversation(exchange)
+        run = await conversation.find_run(exchange.path["run"])
+        await conversation.abort(run)
         await exchange.send_json(200, StartedRun(run.id))
 
     async def _steer(self, exchange: Exchange) -> None:
