@@ -12,7 +12,7 @@ export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 # Compiled modules are kept: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-more check fix bench localtasks soak mutants clean
+.PHONY: run test test-more check fix bench localtasks soak mutants docs clean
 
 run: .venv/.ready-to-run
 	@$(BIN)/swink
@@ -61,8 +61,12 @@ soak: .venv/.ready-to-test
 mutants: .venv/.ready-to-test
 	$(BIN)/python benchmarks/mutants.py $(MUTANTS)
 
+# The site of the documentation, in build/site; a warning fails it. Its tools are apart: they want other versions.
+docs: .venv/.ready-to-test .venv/docs/.ready
+	$(BIN)/python tools/site.py
+
 clean:
-	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .cache build .pytest_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("swink needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
@@ -76,3 +80,8 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null || true # compiles the tests, before four processes do
 	@touch $@ .venv/.ready-to-run
+
+.venv/docs/.ready: .venv/bin/python pyproject.toml
+	$(BIN)/python -m venv .venv/docs
+	.venv/docs/bin/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@

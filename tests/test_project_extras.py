@@ -75,7 +75,7 @@ def imported_by_swink() -> set[str]:
 @left_to_more
 def test_what_an_extra_installs_is_imported():
     modules, imported = modules_by_distribution(), imported_by_swink()
-    for extra in EXTRAS.keys() - {"all", "dev"}:
+    for extra in EXTRAS.keys() - {"all", "dev", "docs"}:
         for requirement in EXTRAS[extra]:
             name = distribution_of(requirement)
             assert modules.get(name, {name.replace("-", "_")}) & imported, (
@@ -83,8 +83,8 @@ def test_what_an_extra_installs_is_imported():
             )
 
 
-def test_all_is_every_extra_but_dev_and_the_engines():
-    chosen = [name for name in EXTRAS if name not in ("all", "dev", "ray", "dbos")]
+def test_all_is_every_extra_but_the_engines_and_the_tools_of_developers():
+    chosen = [name for name in EXTRAS if name not in ("all", "dev", "docs", "ray", "dbos")]
     assert EXTRAS["all"] == [f"swink[{','.join(chosen)}]"]
 
 
