@@ -1,7 +1,8 @@
 """Programs and the command, forked from a process that has imported swink: starting Python for hundreds takes minutes.
 
-The child is a process of its own with its own streams, directory and environment, and runs to the end of its
-interpreter. Whatever Python reads at its start (`LANG`, `PYTHON...`) it has from the process it was forked from.
+The child is a process of its own with its own streams, directory and environment. What Python reads at its start
+(`LANG`, `PYTHON...`) it has from the process it was forked from. A program runs to the end of its interpreter. The
+command does so in `make test-more` alone: to take an interpreter apart costs as much as most commands do.
 """
 
 import array
@@ -34,7 +35,8 @@ class WarmProcess:
         self._socket = ours
         self._lock = threading.Lock()
         with theirs:
-            arguments = [sys.executable, __file__, str(theirs.fileno()), *packages]
+            end = "whole" if os.environ.get("SWINK_TEST_MORE") else "quick"
+            arguments = [sys.executable, __file__, str(theirs.fileno()), end, *packages]
             self._process = subprocess.Popen(arguments, env=dict(environ), pass_fds=[theirs.fileno()])
         atexit.register(self.end)
 
@@ -217,6 +219,18 @@ def become(order: dict[str, Any], descriptors: Sequence[int]) -> None:
     sys.argv[1:] = order["arguments"]
 
 
+def leave(code: int) -> None:
+    """End as Python does, but for taking apart what the command made."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return  # a stream that is closed or missing: Python itself says what becomes of it
+    os._exit(code)
+
+
 def import_everything(packages: Sequence[str]) -> None:
     import importlib
     import pkgutil
@@ -235,7 +249,8 @@ def import_everything(packages: Sequence[str]) -> None:
 if __name__ == "__main__":
     del sys.path[0]
     orders = socket.socket(fileno=int(sys.argv[1]))
-    import_everything(sys.argv[2:])
+    end, packages = sys.argv[2], sys.argv[3:]
+    import_everything(packages)
     gc.collect()
     gc.freeze()  # what every child has is not looked through by it, nor copied for that
     if program := serve(orders):
@@ -247,4 +262,7 @@ if __name__ == "__main__":
     else:
         from swink.app.cli import main
 
-        sys.exit(main())
+        code = main()
+        if end == "quick":
+            leave(code)
+        sys.exit(code)
