@@ -418,7 +418,7 @@ def _is_ours(module: str) -> bool:
 def error_for(
     kind: str | None, message: str, *, model: str = "", retry_after: float | None = None
 ) -> ModelError:
-    """The exception for an error kind; without a kind, the wording of the message decides."""
+    """The exception of `kind` for a `model`; without one, `message` decides. `retry_after` is in seconds."""
     cls = _BY_KIND.get(kind) if kind else classify(message)
     return (cls or StreamError)(message, model=model, retry_after=retry_after)
 
@@ -429,7 +429,7 @@ def is_overflow(message: str) -> bool:
 
 
 def classify(message: str) -> type[ModelError]:
-    """The error class a provider's wording points to: the fallback where there is no structured kind."""
+    """The error class a provider's `message` points to: the fallback where there is no structured kind."""
     text = message.lower()
     for cls, phrases in _WORDING:
         if any(re.search(phrase, text) for phrase in phrases):

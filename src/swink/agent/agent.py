@@ -48,6 +48,44 @@ class Agent(TypedAgent[DepsT, OutputT]):
 
     `Agent(model, deps=Db())` is an `Agent[Db]`, whose tools, prompt and policies may use a `Db`; where each
     run gets its own, `deps_type=Db` declares that. With `output=City` every run gives a `City`.
+
+    >>> @tool
+    ... def weather(city: str) -> str:
+    ...     return f"18 °C in {city}"
+    >>> agent = Agent("anthropic:claude-sonnet-4-6", tools=[weather])
+    >>> print(agent.run_sync("A jacket in Oslo?").text)
+
+    Args:
+        name: what it is called in events, traces and by other agents
+        system_prompt: a text, or a function of a `PromptContext` (or of nothing), sync or async, asked at
+            every turn
+        tools: typed functions, `Tool`s, or sources of tools such as `McpServers.tools`
+        deps: what tools, prompt and policies of its runs may use, such as a database
+        deps_type: the type of what each run brings as `deps=`
+        output: the type, or JSON Schema, of what every run gives
+        model: "provider:model", or a `ModelSpec`; with a session it may be left out
+        thinking_level: how hard it thinks, from "off" to "extra_high"; what a model lacks is reported
+        messages: the history to begin with
+        stream_fn: what asks the model instead of its provider's adapter, such as a `ScriptedModel`
+        options: `StreamOptions` of every request: temperature, limits, keys, timeouts
+        retry: when a failed request is sent again, and after how long
+        fallback_models: models to ask once the retries of the one before are used up
+        policies: objects that may stop, change or add to what happens, in this order
+        approve: asked about calls that need approval; it returns True, False, `Approved`, `Rejected` or
+            `defer`s
+        approval_mode: "smart" asks about tools that require it, "on" about every call, "off" about none
+        transform_context: chooses what of the history is sent (default: a window that fits the model)
+        convert_to_llm: makes a message for the model of a message of yours, or None to leave it out
+        get_api_key: gives the key of a provider when it is needed
+        steering_mode: whether a turn takes one message of `steer` or "all" that wait
+        follow_up_mode: the same for messages of `follow_up`
+        tool_execution: "concurrent", "sequential" or by "priority"; or a function that puts calls in
+            groups
+        tool_timeout: seconds after which a call is given up, for tools that say nothing else
+        hosted: tools that the provider runs, such as `WebSearch()`
+        session: a session of a store, in which every turn is saved
+        state: a JSON dict that tools and policies share; it is saved with the session
+        unknown: none; a keyword that is misspelled is refused with the one that is meant
     """
 
     __slots__ = ("_queues", "_state")
@@ -164,11 +202,11 @@ class Agent(TypedAgent[DepsT, OutputT]):
         self._running, self._subscribers = Running(self._state), Subscribers()
 
     def steer(self, message: Input) -> None:
-        """Say something while it works: when a tool ends the others are cancelled; the next turn gets it."""
+        """Say a `message` while it works: once a tool ends others are cancelled; the next turn has it."""
         self._running.queue(self._queues.steering, message)
 
     def follow_up(self, message: Input) -> None:
-        """Say something for when the agent would stop."""
+        """Say a `message` for when the agent would stop."""
         self._running.queue(self._queues.follow_up, message)
 
     @property
@@ -272,6 +310,9 @@ class Agent(TypedAgent[DepsT, OutputT]):
 
         History, queues, state and a turn that was left open are copied, a session is not; `reset` goes back
         to the same beginning.
+
+        Args:
+            changes: keywords of the constructor
         """
         made: Any = Agent(**{**self._state.options(KEYWORDS, self.messages), **changes})
         made._state.take_after(self._state, self._running.taken, set(changes))
@@ -298,7 +339,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
         self._running.replace_history(History(self._state.vetted(messages)))
 
     def append_messages(self, messages: Input) -> None:
-        """Add to the history without running."""
+        """Add `messages` to the history without running."""
         self._running.append(as_messages(messages))
 
     def clear_messages(self) -> None:
@@ -392,6 +433,12 @@ class Agent(TypedAgent[DepsT, OutputT]):
         """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so.
 
         A `system_prompt` that is a function is code, and has to be given again.
+
+        Args:
+            data: what `checkpoint` gave
+            stream_fn: what asks the model, as in the constructor
+            tools: functions and tools; they are not part of a checkpoint
+            options: other keywords of the constructor
         """
         saved = SavedAgent.from_data(data)
         agent: Agent[Any, Any] = cls(**{**saved.options(tools, stream_fn), **options})

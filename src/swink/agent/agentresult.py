@@ -19,7 +19,14 @@ log = logging.getLogger("swink")
 
 
 class AgentResult(Struct, Generic[T], frozen=True, eq=False):
-    """What a run came to. A model failure is a result with `stop_reason="error"`, not an exception."""
+    """What a run came to. A model failure is a result with `stop_reason="error"`, not an exception.
+
+    Args:
+        messages: what the run added to the history
+        usage: tokens of all its requests, sub-agents' included
+        cost: what they cost; None if that is unknown
+        error_kind: the kind of the error, such as "rate_limit"
+    """
 
     messages: tuple[Message, ...]
     stop_reason: StopReason = "stop"

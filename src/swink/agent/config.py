@@ -103,7 +103,13 @@ _SAME_ACCOUNT = {"openai-responses": "openai", "azure-responses": "azure", "xai-
 
 
 class PromptContext(Struct, Generic[DepsT], frozen=True):
-    """What a function that writes the system prompt is given."""
+    """What a function that writes the system prompt is given.
+
+    Args:
+        deps: the dependencies of the run
+        state: the session's state
+        messages: the history so far
+    """
 
     deps: DepsT
     state: Mapping[str, Any]
@@ -120,7 +126,13 @@ SystemPrompt = str | Callable[[PromptContext[DepsT]], str | Awaitable[str]]
 
 
 class AgentContext(Struct):
-    """What a conversation consists of. A running loop reads it at every turn, so changes act at the next."""
+    """What a conversation consists of. A running loop reads it at every turn, so changes act at the next.
+
+    Args:
+        system_prompt: a text, or a function that writes it at every turn
+        messages: the history
+        tools: tools and sources of tools
+    """
 
     system_prompt: SystemPrompt = ""
     """A text, or a function that is asked for it at the start of each run."""
@@ -134,7 +146,25 @@ class AgentContext(Struct):
 
 
 class AgentLoopConfig(Struct, kw_only=True):
-    """How the loop works. A running loop takes it once per turn, so a change takes effect at the next."""
+    """How the loop works. A running loop takes it once per turn, so a change takes effect at the next.
+
+    Args:
+        model: the model to ask
+        options: `StreamOptions` of every request
+        retry: when a failed request is sent again
+        fallbacks: models to ask when the retries of the one before are used up
+        policies: asked in this order
+        approve: asked about calls that need approval
+        approval_mode: which calls those are
+        get_api_key: gives the key of a provider
+        get_steering: takes what was said while the loop works
+        get_follow_up: takes what waits for when it would stop
+        tool_execution: whether calls run at once or one after the other
+        tool_timeout: seconds after which a call is given up
+        price: the price of a model, if it is known
+        state: the session's JSON dict
+        guard: notices what would break the provider's cache
+    """
 
     model: Model
     stream_fn: StreamFn | None = None
@@ -274,7 +304,7 @@ class AgentLoopConfig(Struct, kw_only=True):
         return spec, asked_through(made[1])
 
     def fallback_route(self, item: Model | tuple[Model, StreamFn]) -> Route:
-        """A fallback model, and what asks it."""
+        """A fallback model, an `item` of `fallbacks`, and what asks it."""
         if not isinstance(item, tuple):
             return self.route_to(item)
         if len(item) != 2:
@@ -282,11 +312,15 @@ class AgentLoopConfig(Struct, kw_only=True):
         return catalog.parse_model(item[0]), asked_through(item[1])
 
     def withholds_key(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
-        """Whether the key in the options was given for another provider than the one asked here."""
+        """Whether the key in the options was given for another provider than `model` is asked at by
+        `stream_fn`.
+        """
         return self.options.api_key is not None and not self._is_for(model, stream_fn)
 
     def options_for(self, model: ModelSpec, stream_fn: StreamFn) -> StreamOptions:
-        """The options for this model: a key and headers that were given for another provider are left out."""
+        """The options to ask `model` by `stream_fn`: a key and headers given for another provider are left
+        out.
+        """
         options = self.options
         if (options.api_key is None and not options.headers) or self._is_for(model, stream_fn):
             return options
@@ -297,7 +331,7 @@ class AgentLoopConfig(Struct, kw_only=True):
         return owner is not None and owner.is_also(KeyOwner.of(model, stream_fn))
 
     def check_key(self, model: ModelSpec, stream_fn: StreamFn) -> None:
-        """Raise `MissingKey` if it is already clear that there is no key to send to this model."""
+        """Raise `MissingKey` if it is clear that `stream_fn` has no key to send to this `model`."""
         check: Callable[[StreamOptions], None] | None = getattr(stream_fn, "check_key", None)
         if check is None or self.get_api_key is not None:
             return
@@ -309,7 +343,7 @@ class AgentLoopConfig(Struct, kw_only=True):
             raise self.explain_withheld(error, model) from None
 
     def explain_withheld(self, error: AuthError, model: ModelSpec) -> AuthError:
-        """The error with the hint that there is a key, given for another provider."""
+        """The `error` with the hint that there is a key, given for another provider than that of `model`."""
         given = self.key_owner.provider if self.key_owner else "another model"
         hint = f"the api_key in the options was given for {given} and is not sent to {model}"
         text = f"{error.message}; {hint}: get_api_key= can give each provider its own"

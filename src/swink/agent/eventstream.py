@@ -118,6 +118,13 @@ class EventStream(Generic[T, E]):
 
     Three ways out: `agent.abort()` ends the run and the stream with it; leaving the `async with` block (or
     dropping the stream) early cancels the run; `detach()` lets it finish in the background.
+
+    Args:
+        begin: starts the run, with the buffer for its events
+        subscribers: who is told each event first
+        result_of: makes the result of what the run returned
+        growing: makes partial values of what is written so far
+        delta_of: the piece of a value that an event brings
     """
 
     def __init__(

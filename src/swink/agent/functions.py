@@ -17,12 +17,14 @@ from swink.tools import as_offers
 
 
 def agent_loop(prompts: Input, context: AgentContext, config: AgentLoopConfig) -> EventStream[None]:
-    """Add the prompts to the context and run; iterate for the events. The context given is not changed."""
+    """Add the prompts to the context and run as `config` says; iterate for the events. The context is not
+    changed.
+    """
     return _open_stream(paired(as_messages(prompts)), context, config)
 
 
 def agent_loop_continue(context: AgentContext, config: AgentLoopConfig) -> EventStream[None]:
-    """Run from the context as it stands: after tool results, a failed reply, or a user message."""
+    """Run as `config` says from where the context stands: after results, a failed reply, a user message."""
     check_continue(context.messages)
     return _open_stream((), context, config)
 

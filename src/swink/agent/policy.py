@@ -116,7 +116,14 @@ _VERDICTS: Mapping[str, tuple[type, ...]] = {
 
 
 class PolicyContext(Struct, Generic[DepsT], frozen=True):
-    """What a policy sees: values, never live state; and the dependencies, as the program gave them."""
+    """What a policy sees: values, never live state; and the dependencies, as the program gave them.
+
+    Args:
+        turn: the number of the turn
+        model: the model that is asked
+        system_prompt: as it is sent
+        messages: the history
+    """
 
     turn: int
     model: ModelSpec
@@ -171,7 +178,14 @@ class InnerCall(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A turn that has ended: its reply, the results of its calls, and the calls inside of these."""
+    """A turn that has ended: its reply, the results of its calls, and the calls inside of these.
+
+    Args:
+        message: the reply
+        tool_results: the results of its calls
+        reason: why the turn ended
+        inner_calls: calls that tools of it made inside
+    """
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
@@ -193,7 +207,14 @@ class Ending(Struct, frozen=True):
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """A call that waits for approval: `arguments` are what will run, `shown` is what to show people."""
+    """A call that waits for approval: `arguments` are what will run, `shown` is what to show people.
+
+    Args:
+        call_id: the id of the call
+        name: its tool
+        requires_approval: whether the tool itself asks, or only the mode
+        context: what a policy would see
+    """
 
     call_id: str
     name: str
@@ -240,7 +261,9 @@ Approve = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
 
 
 async def defer(request: ApprovalRequest) -> Deferred:
-    """An approval callback that leaves every answer for later: `Agent(model, approve=swink.defer)`."""
+    """An approval callback that leaves the answer to every `request` for later: `Agent(model,
+    approve=defer)`.
+    """
     return Deferred()
 
 
@@ -266,24 +289,28 @@ class Policy(Generic[WantsT]):
                 raise InvalidInput(f"{cls.__name__}.{name} would never be called; the slot is named {slot}")
 
     def pre_turn(self, ctx: PolicyContext[WantsT]) -> TurnVerdict | Awaitable[TurnVerdict]:
-        """Before a turn: None, Stop or Inject."""
+        """Before a turn: None, Stop or Inject. `ctx` is what is known then, as in every slot."""
 
     def pre_dispatch(
         self, ctx: PolicyContext[WantsT], call: ToolCall
     ) -> CallVerdict | Awaitable[CallVerdict]:
-        """Before a call is approved and run: None, Stop, Skip, Rewrite or Inject."""
+        """Before a call is approved and run: None, Stop, Skip, Rewrite or Inject; `ctx` as in `pre_turn`."""
 
     def pre_retry(self, ctx: PolicyContext[WantsT]) -> RetryVerdict | Awaitable[RetryVerdict]:
-        """Before a failed request is sent again, to this model or another: None, or Stop to fail the turn."""
+        """Before a failed request is sent again, to this model or another: None, or Stop to fail the turn
+        (`ctx`).
+        """
 
     def post_turn(self, ctx: PolicyContext[WantsT], turn: Turn) -> ReplyVerdict | Awaitable[ReplyVerdict]:
-        """After a turn is committed: None, Stop, Inject, or Replace of its reply (tool calls unchanged)."""
+        """After a turn, in its `ctx`: None, Stop, Inject, or Replace of its reply (calls unchanged)."""
 
     def post_loop(self, ctx: PolicyContext[WantsT]) -> TurnVerdict | Awaitable[TurnVerdict]:
-        """When the agent would stop: None, Stop or Inject."""
+        """When the agent would stop, with the `ctx` of that moment: None, Stop or Inject."""
 
     def post_run(self, ctx: PolicyContext[WantsT], ending: Ending) -> Awaitable[None] | None:
-        """When the run has ended, however it did; nothing can be changed. Its caller waits."""
+        """When the run has ended, as `ending` says, with its last `ctx`; nothing can be changed. Its caller
+        waits.
+        """
 
     def pre_commit(self, message: Message) -> KeepVerdict:
         """Just before a message enters the history: None or Replace. Sync, since a commit must not wait."""

@@ -22,7 +22,14 @@ class RetryStrategy(Protocol):
 
 
 class ExponentialBackoff(Struct, frozen=True):
-    """1 s, 2 s, 4 s, …, each times a random factor in [0.5, 1.5), never above `max_delay`."""
+    """1 s, 2 s, 4 s, …, each times a random factor in [0.5, 1.5), never above `max_delay`.
+
+    Args:
+        max_attempts: how often a request is sent in all
+        base_delay: seconds before the second attempt
+        max_delay: the longest pause
+        jitter: whether pauses are random, so that many programs do not come back at once
+    """
 
     max_attempts: int = 3
     base_delay: float = 1.0
@@ -41,7 +48,9 @@ class ExponentialBackoff(Struct, frozen=True):
             raise InvalidInput(f"jitter is {self.jitter!r}; pass True or False")
 
     def should_retry(self, error: AgentError, attempt: int) -> bool:
-        """Retryable errors, up to the number of attempts."""
+        """Whether a retryable `error` of the attempt of this number, from 1, has another one left: `attempt`
+        < most.
+        """
         return error.retryable and attempt < self.max_attempts
 
     def delay(self, attempt: int) -> float:

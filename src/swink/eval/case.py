@@ -9,14 +9,26 @@ Mode = Literal["exact", "in_order", "any_order"]
 
 
 class ExpectedCall(Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool call that is expected; without `arguments` any will do."""
+    """A tool call that is expected; without `arguments` any will do.
+
+    Args:
+        tool_name: the tool
+    """
 
     tool_name: str
     arguments: dict[str, Any] | None = None
 
 
 class ExpectedResponse(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the last text must be; everything that is given must hold."""
+    """What the last text must be; everything that is given must hold.
+
+    Args:
+        exact: the whole text
+        contains: words that must be in it
+        regex: an expression that must match somewhere
+        json: the data that it must be
+        schema: the JSON Schema that it must keep
+    """
 
     exact: str | None = None
     contains: str | tuple[str, ...] | None = None
@@ -26,7 +38,14 @@ class ExpectedResponse(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CaseBudget(Struct, frozen=True, forbid_unknown_fields=True):
-    """At what the agent is stopped: dollars, tokens, replies of the model."""
+    """At what the agent is stopped: dollars, tokens, replies of the model.
+
+    Args:
+        max_cost: dollars
+        max_input: tokens sent
+        max_output: tokens written
+        max_turns: replies of the model
+    """
 
     max_cost: float | None = None
     max_input: int | None = None
@@ -54,7 +73,12 @@ class Environment(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SimulatedUser(Struct, frozen=True, forbid_unknown_fields=True):
-    """A model that plays the user, until the goal is met or its turns run out."""
+    """A model that plays the user, until the goal is met or its turns run out.
+
+    Args:
+        persona: who the user is
+        max_turns: after how many messages it leaves
+    """
 
     goal: str
     persona: str = ""
@@ -64,7 +88,13 @@ class SimulatedUser(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SimulatedTool(Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool whose results are written down, or made up by a model from its instructions."""
+    """A tool whose results are written down, or made up by a model from its instructions.
+
+    Args:
+        name: what the model calls
+        description: what the model is told
+        parameters: the JSON Schema of its arguments
+    """
 
     name: str
     description: str = ""
@@ -93,7 +123,23 @@ class SourceLine(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One thing to try with an agent. A Python program may make them; `load_cases` reads them from a file."""
+    """One thing to try with an agent. A Python program may make them; `load_cases` reads them from a file.
+
+    Args:
+        id: its name in results; unique in its suite
+        name: a title for people
+        expected_trajectory: the calls that are expected
+        mode: how the calls are compared with those: "exact", "in_order" or "any_order"
+        expected_response: what the last text must be
+        budget: at what the agent is stopped
+        session_state: the state to begin with
+        expected_environment_state: files and state as they must be at the end
+        simulated_user: a model that answers the agent
+        simulated_tools: tools that do nothing but answer
+        metadata: data of your own, which is in the results
+        tags: words to choose cases by
+        place: file and line that it was read from
+    """
 
     id: str
     name: str = ""
@@ -131,7 +177,14 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 class Suite(Struct, frozen=True, kw_only=True):
-    """The cases of a file, and what makes an agent for them where no factory is given."""
+    """The cases of a file, and what makes an agent for them where no factory is given.
+
+    Args:
+        name: what it is called in results
+        model: the model of its agents
+        system_prompt: their prompt
+        path: the file that it was read from
+    """
 
     name: str
     cases: tuple[Case, ...]

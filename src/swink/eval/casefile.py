@@ -55,7 +55,7 @@ class _File(Struct):
 
 
 def load_suite(path: str | Path) -> Suite:
-    """The suite of a file, or of the case files that are in a directory.
+    """The suite of the file at `path`, or of the case files that are in a directory.
 
     Raises `BadCases` with every problem. In a directory these are `*.yaml`, `*.yml`, `*.json` and
     `*cases.py`; what is said of the suite must be the same in all that say it.
@@ -71,7 +71,7 @@ def load_suite(path: str | Path) -> Suite:
 
 
 def load_cases(path: str | Path) -> list[Case]:
-    """The cases of a file, or of the case files of a directory."""
+    """The cases of the file at `path`, or of the case files of a directory."""
     return list(load_suite(path).cases)
 
 

@@ -47,7 +47,8 @@ def passed_or_raise(result: CaseResult, case: Case) -> CaseResult:
 
 
 def pytest_cases(source: str | Path | Suite | Iterable[Case], *, tag: str | None = None) -> Any:
-    """A decorator that runs a test once for each case, its argument `case`; paths are from its file.
+    """A decorator that runs a test once for each case of `source`, its argument `case`; paths are from its
+    file.
 
     >>> @pytest_cases("cases.yaml", tag="smoke")
     ... async def test_clothes(case, replay):

@@ -53,7 +53,18 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """Two runs, case by case."""
+    """Two runs, case by case.
+
+    Args:
+        before: the name of the earlier run
+        after: that of the later one
+        improvements: cases that pass now and did not
+        pass_rate: how the share of passed cases changed
+        metrics: how each metric changed
+        only_before: cases of the earlier run alone
+        only_after: cases of the later run alone
+        notes: what makes the comparison weaker, such as another model
+    """
 
     before: str
     after: str
@@ -78,7 +89,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def compare(before: str | Path, after: str | Path) -> Comparison:
-    """Compare the runs of two directories, the earlier one first."""
+    """Compare the runs of two directories: `before` is the earlier one, `after` the later."""
     return compare_runs(read_run(before), read_run(after))
 
 

@@ -30,6 +30,11 @@ class EvalRun(Struct, eq=False, dict=True, weakref=True):
     """The results of an evaluation, in the order of its cases, and their summary.
 
     With a `directory`, results are read from there one by one when they are asked for.
+
+    Args:
+        manifest: what was run, as run.json has it
+        duration: seconds
+        head: the newest record of the chain of results
     """
 
     manifest: Manifest
@@ -52,6 +57,7 @@ class EvalRun(Struct, eq=False, dict=True, weakref=True):
 
     @property
     def failed(self) -> int:
+        """The results that did not pass."""
         return self.summary.failed
 
     @property

@@ -14,7 +14,12 @@ from swink.tools.named import load_tools
 
 
 def load_factory(name: str, directory: str | Path | None = None, what: str = "--agent") -> Factory:
-    """What `package.module:factory` names; modules of `directory` and of the current one are found."""
+    """What the `name` "package.module:factory" means; modules of `directory` and of the current one are
+    found.
+
+    Args:
+        what: the option that named it, for errors
+    """
     value = load_object(name, what, directory)
     if isinstance(value, Agent):
         advice = "name a function that makes one for a case"

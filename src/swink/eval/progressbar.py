@@ -16,7 +16,15 @@ _WIDTH = 24
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """Where a run is; attempts that an earlier one left are in `done`."""
+    """Where a run is; attempts that an earlier one left are in `done`.
+
+    Args:
+        total: attempts in all
+        passed: attempts that passed
+        failed: attempts that did not
+        errors: attempts that could not be judged
+        elapsed: seconds since the beginning
+    """
 
     total: int
     done: int = 0
@@ -74,6 +82,10 @@ def cost_of(result: CaseResult) -> float | None:
 
 class ProgressBar:
     """Shows progress on one line of a terminal, and as a line now and then where there is none.
+
+    Args:
+        stream: where it writes (default: standard error)
+        live: whether one line is written over and over (default: on a terminal)
 
     >>> await evaluate(factory, cases, progress=ProgressBar())
     """

@@ -23,7 +23,12 @@ class Score(Struct, frozen=True):
 
 
 class JudgeVerdict(Struct, frozen=True):
-    """What one judge of a panel said."""
+    """What one judge of a panel said.
+
+    Args:
+        value: its score, from 0 to 1
+        why: its reason
+    """
 
     judge: str
     value: float
@@ -31,7 +36,15 @@ class JudgeVerdict(Struct, frozen=True):
 
 
 class Metric(Struct, frozen=True):
-    """The score of one scorer for one attempt; a scorer that failed has an `error`, 0, and is no pass."""
+    """The score of one scorer for one attempt; a scorer that failed has an `error`, 0, and is no pass.
+
+    Args:
+        name: the scorer
+        value: the score, from 0 to 1
+        threshold: the least score that passes
+        passed: whether it did
+        why: the reason, in words
+    """
 
     name: str
     value: float
@@ -46,7 +59,28 @@ class Metric(Struct, frozen=True):
 
 
 class CaseResult(Struct, frozen=True, kw_only=True):
-    """What one attempt came to."""
+    """What one attempt came to.
+
+    Args:
+        case_id: the case
+        passed: whether every metric is at its threshold
+        metrics: what each scorer said
+        usage: tokens of the attempt
+        turns: replies of the model
+        duration: seconds
+        stop_reason: how the last reply ended
+        error: what went wrong, if something did
+        transcript: every message
+        name: the title of the case
+        tags: the tags of the case
+        model: the model that was asked
+        system_prompt: the prompt that it got
+        reason: why the run was stopped, if it was
+        error_source: whose error it was
+        calls: every tool call, as it ran
+        timings: how long each turn took
+        metadata: the data of the case
+    """
 
     case_id: str
     repeat: int = 0
@@ -103,6 +137,15 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     """summary.json. With repeats, a case has passed if every attempt did.
 
     `pass_rate` is the mean over cases of the attempts that passed; `cases` = `passed` + `failed` + `errors`.
+
+    Args:
+        name: the suite
+        pass_rate_interval: where the true pass rate lies, with 95 % confidence
+        pass_at_k: the chance that one of k attempts passes
+        pass_hat_k: the chance that all of k attempts pass
+        usage: tokens of all attempts
+        pass_at_k_intervals: the confidence intervals of those
+        pass_hat_k_intervals: the confidence intervals of those
     """
 
     cases: int

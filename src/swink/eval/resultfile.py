@@ -168,7 +168,7 @@ def open_results(directory: str | Path) -> Results:
 
 
 def read_results(directory: str | Path) -> list[CaseResult]:
-    """The results of a run; lines that cannot be read are logged."""
+    """The results of the run in `directory`; lines that cannot be read are logged."""
     results = open_results(directory)
     for problem in results.problems:
         log.warning("%s", problem)

@@ -56,13 +56,15 @@ async def evaluate(
     agent: str = "",
     arguments: Mapping[str, Any] | None = None,
 ) -> EvalRun:
-    """Try every case `repeat` times with agents of the factory, and score what they did.
+    """Try each of `cases` `repeat` times with agents of the factory, and score what they did.
 
     Each result is written to the directory `output` as it comes; `resume` makes only the attempts that are
     missing. `budget` (dollars) ends the whole run, `timeout` (seconds) each attempt that has none of its own;
     `rate_limit` is requests a minute to each provider. `retry` is for attempts that their provider failed.
-    `cache` is a directory of results of the same case, agent and code. Only who has the `key` can write the
-    chain of results anew. `name`, `agent` and `arguments` are noted in run.json.
+    `scorers` judge (default: those of each case), `judges` are the models that some ask; `concurrency`
+    attempts run at once, by `engine` in this process or on a cluster, with `model` instead of the suite's.
+    `progress` is told of each. `cache` is a directory of results of the same case, agent and code. Only who
+    has the `key` can write the chain of results anew. `name`, `agent`, `arguments` are noted in run.json.
     """
     listed = _checked(cases)
     if factory is None and not isinstance(cases, Suite):

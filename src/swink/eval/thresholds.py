@@ -27,7 +27,13 @@ class GateCheck(Struct, frozen=True):
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
-    """The checks of a run against its limits; it has passed if every check has."""
+    """The checks of a run against its limits; it has passed if every check has.
+
+    Args:
+        summary: the summary of the run
+        comparison: how it differs from the baseline
+        notes: what to know about the checks
+    """
 
     checks: tuple[GateCheck, ...]
     summary: RunSummary
@@ -36,6 +42,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
+        """Whether every check has passed."""
         return all(check.passed for check in self.checks)
 
     def __str__(self) -> str:
@@ -57,6 +64,12 @@ def gate(
     No cases, and attempts that are missing, fail it. `max_regressions` counts the cases that passed in the
     baseline and do not now (0 unless given). `significant`: more of them fail only if the pass rate fell by
     more than chance explains.
+
+    Args:
+        directory: the run
+        min_pass_rate: the least share of cases that must pass
+        max_cost: dollars
+        max_duration: seconds
     """
     _check_limits(1.0, min_pass_rate=min_pass_rate)
     _check_limits(None, max_cost=max_cost, max_duration=max_duration, max_regressions=max_regressions)

@@ -58,7 +58,11 @@ class _Unfit(AgentError):
 def export_training(
     directory: str | Path, path: str | Path, format: TrainingFormat = "openai"
 ) -> TrainingExport:
-    """Write the attempts of a run that passed to a file, whole or not at all."""
+    """Write the attempts of the run in `directory` that passed to a file at `path`, whole or not at all.
+
+    Args:
+        format: "openai" or "sharegpt"
+    """
     check_word("format", format, ("openai", "sharegpt"))
     seen: set[bytes] = set()
     skipped: list[Skipped] = []

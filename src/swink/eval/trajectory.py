@@ -23,7 +23,16 @@ from swink.messages import AssistantMessage, Cost, Message, ToolResult, Usage, t
 
 
 class TakenCall(Struct, frozen=True):
-    """A call as it ran, in the model's order; one that was refused or never ran has `ran=False`."""
+    """A call as it ran, in the model's order; one that was refused or never ran has `ran=False`.
+
+    Args:
+        id: the id of the call
+        name: the tool
+        result: the text of its result
+        is_error: whether it failed
+        turn: the turn it belongs to, from 1
+        duration: seconds
+    """
 
     id: str
     name: str
@@ -51,7 +60,20 @@ class TakenTurn(Struct, frozen=True):
 
 
 class Trajectory(Struct, frozen=True, kw_only=True):
-    """One attempt, from the first prompt to the last reply."""
+    """One attempt, from the first prompt to the last reply.
+
+    Args:
+        system_prompt: as it was sent
+        model: the model that was asked
+        calls: every call, in the model's order
+        turns: how long each turn took
+        stop_reason: how the last reply ended
+        error: what went wrong
+        error_kind: its kind
+        usage: tokens of all requests
+        duration: seconds
+        retries: requests that were sent again
+    """
 
     messages: tuple[Message, ...] = ()
     """All of the conversation, prompts included."""
@@ -83,6 +105,9 @@ class Collector(Policy):
     """A subscriber that keeps what a trajectory consists of, over all runs of one attempt.
 
     As a policy of those runs it also learns what events do not tell: figures of sub-agents, prompt and tools.
+
+    Args:
+        messages: what was said before the first run
 
     >>> collector = Collector()
     >>> agent.subscribe(collector)
@@ -129,7 +154,7 @@ class Collector(Policy):
                 pass
 
     def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
-        """Keep the figures of the run, and how it ended."""
+        """Keep the figures of the run in `ctx`, and how it ended: `ending`."""
         self._ctx, self._ending = ctx, ending
         self._spent.append((ctx.usage, ctx.cost))
 
@@ -146,7 +171,7 @@ class Collector(Policy):
     def trajectory(
         self, state: Mapping[str, Any] | None = None, files: Mapping[str, str | None] | None = None
     ) -> Trajectory:
-        """What was collected so far."""
+        """What was collected so far, with the session's `state` and the `files` at the end."""
         ending, ctx, (usage, cost) = self._ending, self._ctx, self._total()
         last = next((item for item in reversed(self._messages) if isinstance(item, AssistantMessage)), None)
         return Trajectory(

@@ -45,7 +45,12 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
 
 
 def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResult:
-    """Check every line of results.jsonl, and run.json and summary.json against them; names every problem."""
+    """Check every line of results.jsonl of a run's `directory`, and run.json and summary.json; names each
+    problem.
+
+    Args:
+        key: the key of the chain, if the run had one
+    """
     directory = Path(directory)
     results, _ = load_results(directory)
     problems, notes = list(results.problems), list[str]()

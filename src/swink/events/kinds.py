@@ -53,7 +53,12 @@ class AgentStart(Struct, frozen=True, gc=False, tag="agent_start", tag_field="ty
 
 
 class AgentEnd(Struct, frozen=True, tag="agent_end", tag_field="type"):
-    """A run ended; `messages` are all it added to the history."""
+    """A run ended; `messages` are all it added to the history.
+
+    Args:
+        stop_reason: how the last reply ended
+        reason: why a policy or a limit stopped it
+    """
 
     messages: tuple[Message, ...]
     stop_reason: StopReason = "stop"
@@ -67,7 +72,13 @@ class TurnStart(Struct, frozen=True, gc=False, tag="turn_start", tag_field="type
 
 
 class TurnEnd(Struct, frozen=True, tag="turn_end", tag_field="type"):
-    """The reply of a turn with its tool results, and why the turn ended."""
+    """The reply of a turn with its tool results, and why the turn ended.
+
+    Args:
+        message: the reply
+        tool_results: the results of its calls
+        reason: why the turn ended
+    """
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
@@ -87,7 +98,11 @@ class MessageUpdate(Struct, frozen=True, gc=False, tag="message_update", tag_fie
 
 
 class MessageDiscarded(Struct, frozen=True, gc=False, tag="message_discarded", tag_field="type"):
-    """The attempt failed after deltas were shown: drop them, another attempt follows."""
+    """The attempt failed after deltas were shown: drop them, another attempt follows.
+
+    Args:
+        reason: what failed
+    """
 
     attempt: int
     reason: str
@@ -100,7 +115,13 @@ class MessageEnd(Struct, frozen=True, tag="message_end", tag_field="type"):
 
 
 class ToolExecutionStart(Struct, frozen=True, tag="tool_execution_start", tag_field="type"):
-    """A tool begins to run."""
+    """A tool begins to run.
+
+    Args:
+        call_id: the call
+        name: its tool
+        arguments: what it is called with
+    """
 
     call_id: str
     name: str
@@ -110,7 +131,14 @@ class ToolExecutionStart(Struct, frozen=True, tag="tool_execution_start", tag_fi
 
 
 class ToolExecutionUpdate(Struct, frozen=True, tag="tool_execution_update", tag_field="type"):
-    """Progress from a running tool."""
+    """Progress from a running tool.
+
+    Args:
+        call_id: the call
+        name: its tool
+        update: what the tool reports
+        outer: the call around it
+    """
 
     call_id: str
     name: str
@@ -127,7 +155,15 @@ class ToolExecutionUpdate(Struct, frozen=True, tag="tool_execution_update", tag_
 
 
 class ToolExecutionEnd(Struct, frozen=True, tag="tool_execution_end", tag_field="type"):
-    """A call is settled, whether or not it ever ran."""
+    """A call is settled, whether or not it ever ran.
+
+    Args:
+        call_id: the call
+        name: its tool
+        result: what the model is told
+        is_error: whether it failed
+        outer: the call around it
+    """
 
     call_id: str
     name: str
@@ -137,7 +173,13 @@ class ToolExecutionEnd(Struct, frozen=True, tag="tool_execution_end", tag_field=
 
 
 class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field="type"):
-    """The user is asked whether a call may run; `shown` are its arguments without secrets."""
+    """The user is asked whether a call may run; `shown` are its arguments without secrets.
+
+    Args:
+        call_id: the call
+        name: its tool
+        outer: the call around it, for a call that a tool made
+    """
 
     call_id: str
     name: str
@@ -146,7 +188,15 @@ class ApprovalRequested(Struct, frozen=True, tag="approval_requested", tag_field
 
 
 class ApprovalResolved(Struct, frozen=True, gc=False, tag="approval_resolved", tag_field="type"):
-    """What was answered when a call asked for approval."""
+    """What was answered when a call asked for approval.
+
+    Args:
+        call_id: the call
+        name: its tool
+        approved: the answer
+        reason: the words given with it
+        outer: the call around it
+    """
 
     call_id: str
     name: str
@@ -159,6 +209,12 @@ class CompactionReport(Struct, frozen=True, gc=False):
     """What a transformer left out of the context, with estimated tokens.
 
     `pruned` results were cut short. `usage` and `cost` are those of a summary, and part of the run's own.
+
+    Args:
+        dropped: messages that were left out
+        tokens_before: what the history would have taken
+        tokens_after: what is sent
+        overflow: whether the provider had refused the request as too long
     """
 
     dropped: int
@@ -177,7 +233,11 @@ class ContextCompacted(Struct, frozen=True, gc=False, tag="context_compacted", t
 
 
 class RetryScheduled(Struct, frozen=True, gc=False, tag="retry_scheduled", tag_field="type"):
-    """The attempt failed; another follows after `delay` seconds."""
+    """The attempt failed; another follows after `delay` seconds.
+
+    Args:
+        error: what failed
+    """
 
     attempt: int
     delay: float
@@ -185,21 +245,36 @@ class RetryScheduled(Struct, frozen=True, gc=False, tag="retry_scheduled", tag_f
 
 
 class ModelFallback(Struct, frozen=True, gc=False, tag="model_fallback", tag_field="type"):
-    """A model's retries are used up; the next one is tried."""
+    """A model's retries are used up; the next one is tried.
+
+    Args:
+        from_model: the model that failed
+        to_model: the one that is asked next
+    """
 
     from_model: str
     to_model: str
 
 
 class StateChanged(Struct, frozen=True, tag="state_changed", tag_field="type"):
-    """What a turn changed in the session state."""
+    """What a turn changed in the session state.
+
+    Args:
+        delta: keys with their new values
+        removed: keys that are gone
+    """
 
     delta: dict[str, Any]
     removed: tuple[str, ...] = ()
 
 
 class CustomEvent(Struct, frozen=True, tag="custom_event", tag_field="type"):
-    """An event of the application's own."""
+    """An event of the application's own.
+
+    Args:
+        name: what the application calls it
+        data: whatever it says
+    """
 
     name: str
     data: Any = field(default=None)
@@ -247,12 +322,12 @@ def encode_agent_event(event: AgentEvent) -> bytes:
 
 
 def decode_agent_event(data: bytes | str) -> AgentEvent:
-    """An event from JSON; an unknown type is an `InvalidInput` that names it."""
+    """An event from JSON `data`; an unknown type is an `InvalidInput` that names it."""
     return read(_decoder, data, "an event")
 
 
 def final_text(messages: Sequence[Message]) -> str:
-    """The text of the last assistant message, or nothing."""
+    """The text of the last assistant message of `messages`, or nothing."""
     return next((message.text for message in reversed(messages) if isinstance(message, AssistantMessage)), "")
 
 

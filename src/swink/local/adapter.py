@@ -65,6 +65,14 @@ class LocalStreamFn:
 
     `progress` is called with each state of downloading and loading, in the event loop of the call; by default
     downloads are shown on stderr.
+
+    Args:
+        context: tokens of a conversation (default: what the model has, at most 8192)
+        threads: how many write (default: the physical cores less one)
+        parallel: conversations at the same time
+        gpu_layers: layers on the GPU; None takes as many as fit, 0 none
+        batch: tokens that are read at a time; None chooses by speed
+        chat_template: a template instead of the model's own
     """
 
     timeout = Timeout(idle=600.0, first=600.0)
@@ -87,21 +95,23 @@ class LocalStreamFn:
         self._reported: set[str] = set()
 
     def model(self, model_id: str) -> LocalModel:
-        """The model behind a name, for its state and to unload it."""
+        """The model behind the name `model_id`, for its state and to unload it."""
         return local_model(model_id, self.settings)
 
     def native_output(self, model: ModelSpec, context: LlmContext) -> bool:
-        """Whether the answer can be held to a schema: a grammar sees to it, if there are no tools."""
+        """Whether the answer of `model` can be held to a schema: a grammar sees to it, if `context` has no
+        tools.
+        """
         return not context.tools
 
     async def ready(self, model_id: str) -> None:
-        """Download and load the model now instead of at the first request."""
+        """Download and load the model `model_id` now instead of at the first request."""
         await self.model(model_id).ready(self._progress or say_on_stderr())
 
     async def read_ahead(
         self, model: ModelSpec, context: LlmContext, progress: Callable[[int, int], None]
     ) -> None:
-        """Have the model read what every prompt with this system prompt and these tools begins with.
+        """Have the model read what every prompt with the system prompt and tools of `context` begins with.
 
         `progress` gets the tokens read so far, and all of them. A request that comes meanwhile waits for it
         and reads only the rest. Nothing is read if no states are kept.

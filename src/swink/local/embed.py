@@ -19,7 +19,9 @@ from swink.local.weights import DEFAULT_MODEL
 class Embedder(Protocol):
     """Anything that turns texts into vectors of length 1, in the same order."""
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]: ...
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A vector for each of the `texts`."""
+        ...
 
 
 class LocalEmbedder:
@@ -27,6 +29,12 @@ class LocalEmbedder:
 
     Any GGUF model works; one made for embeddings tells texts apart far better than a chat model does. A chat
     model is the one that agents use, in memory once; with a `context` it is one of its own.
+
+    Args:
+        model_id: the model, such as the name of a GGUF file or "hf/OWNER/REPO"
+        context: tokens of a text, for a model of its own
+        threads: how many compute
+        batch: texts at a time
     """
 
     def __init__(
@@ -48,7 +56,7 @@ class LocalEmbedder:
         close_at_exit(self)
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text. Cancelling stops it after the current batch."""
+        """One vector for each of the `texts`. Cancelling stops it after the current batch."""
         if isinstance(texts, str):
             raise InvalidInput("embed() takes a list of texts; for a single one pass [text]")
         vectors: list[list[float]] = []
@@ -67,6 +75,7 @@ class LocalEmbedder:
         self._server = None
 
     def servers(self) -> list[LlamaServer]:
+        """The servers of llama.cpp that it has loaded."""
         return [] if self._server is None else [self._server]
 
     def _shared(self) -> LocalModel | None:
@@ -97,7 +106,7 @@ class LocalEmbedder:
 
 
 def similarity(one: Sequence[float], other: Sequence[float]) -> float:
-    """The cosine of two vectors of length 1."""
+    """The cosine of two vectors of length 1, `one` and the `other`."""
     if len(one) != len(other):
         raise InvalidInput(f"vectors of {len(one)} and {len(other)} numbers; compare those of one model")
     return sum(a * b for a, b in zip(one, other, strict=False))

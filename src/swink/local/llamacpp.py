@@ -26,6 +26,10 @@ class Settings(Struct, frozen=True):
     `context` is in tokens, for each of `parallel` conversations; None takes the model's own, at most 8192.
     `gpu_layers` go to the GPU: as many as fit if it is None, and 0 leaves a GPU alone. A `batch` of tokens is
     read at a time; None chooses by how fast the model reads.
+
+    Args:
+        threads: how many write; None takes the physical cores less one
+        chat_template: a template instead of the model's own
     """
 
     context: int | None = None
@@ -124,7 +128,7 @@ def reads_on_cpu(settings: Settings) -> bool:
 
 
 def thread_count(wanted: int | None = None) -> int:
-    """How many threads write: as asked for, else SWINK_LOCAL_THREADS, else the physical cores less one."""
+    """How many threads write: as `wanted`, else SWINK_LOCAL_THREADS, else the physical cores less one."""
     if wanted is not None:
         return max(1, wanted)
     if text := os.environ.get("SWINK_LOCAL_THREADS"):

@@ -94,7 +94,12 @@ class _Load:
 
 
 class LocalModel:
-    """One model with one set of settings. Get it from `local_model`, so that all callers share it."""
+    """One model with one set of settings. Get it from `local_model`, so that all callers share it.
+
+    Args:
+        model_id: the name of the model
+        settings: how it is loaded
+    """
 
     def __init__(self, model_id: str, settings: Settings) -> None:
         self.model_id = model_id
@@ -109,10 +114,12 @@ class LocalModel:
 
     @property
     def state(self) -> State:
+        """Where it is on the way from a file to a model in memory."""
         return self._state
 
     @property
     def generating(self) -> int:
+        """How many replies it writes at this moment."""
         return len(self._generations)
 
     async def ready(self, listener: Listener | None = None) -> LoadedModel:
@@ -167,6 +174,7 @@ class LocalModel:
         self._loaded = None
 
     def servers(self) -> list[LlamaServer]:
+        """The servers of llama.cpp that it has loaded, to ask what they cost."""
         return [] if self._loaded is None else [self._loaded.server]
 
     async def generate(
@@ -175,6 +183,11 @@ class LocalModel:
         """The chunks of one reply; close the generator to stop it. Requests of different keys take turns.
 
         If `only_beginning`, the fixed part of the prompt is read and kept, where states are, and no more.
+
+        Args:
+            request: the body of a chat completion, as OpenAI's protocol has it
+            key: whose request it is
+            only_beginning: read the fixed part of the prompt, where states are kept, and no more
         """
         generation = await self._start_generation(request, key, only_beginning)
         try:
@@ -188,7 +201,7 @@ class LocalModel:
             generation.stop.set()
 
     async def embed(self, request: Mapping[str, Any], key: Hashable) -> dict[str, Any]:
-        """llama.cpp's answer to a request for embeddings, which takes its turn among the others."""
+        """llama.cpp's answer to a `request` for embeddings of `key`, which takes its turn like others."""
         await self.ready(say_on_stderr())
         await self._queue.take_place(key)
         try:
@@ -331,7 +344,7 @@ class LocalModel:
 
 
 def local_model(model_id: str, settings: Settings | None = None) -> LocalModel:
-    """The model of this process for a name and its settings; it is loaded when it is first used."""
+    """The model of this process for `model_id` and its `settings`; it is loaded when it is first used."""
     key = (model_id, settings or Settings())
     with _registry_lock:
         if key not in _registry:

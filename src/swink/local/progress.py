@@ -10,7 +10,7 @@ _WIDTH = 24
 
 
 def say_on_stderr(stream: TextIO | None = None) -> Listener:
-    """A listener that shows downloads and nothing else; `pull` takes it too."""
+    """A listener that shows downloads, and nothing else, on a `stream` (stderr); `pull` takes it too."""
     shown = stream or sys.stderr
     return _Bar(shown).show_state if shown else lambda _: None  # a program without a console has no stderr
 
@@ -55,7 +55,7 @@ class _Bar:
 
 
 def bar(download: Downloading) -> str:
-    """One line: bar, bytes, rate."""
+    """One line for a `download`: bar, bytes, rate."""
     share = download.done / download.total if download.total else 0.0
     filled = round(share * _WIDTH)
     rate = f"  {megabytes(download.rate)}/s" if download.rate else ""
@@ -64,5 +64,5 @@ def bar(download: Downloading) -> str:
 
 
 def megabytes(count: float) -> str:
-    """A number of bytes for people."""
+    """A number of bytes, `count`, for people."""
     return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

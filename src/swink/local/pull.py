@@ -32,6 +32,11 @@ def pull(model_id: str, *, progress: Report | None = None, stop: Event | None = 
     """Download the weights of a model, unless they are on this machine already; returns their file.
 
     Blocking: where an event loop runs, call it in a thread. `progress` is called from the same thread.
+
+    Args:
+        model_id: the model, such as "smollm2-135m" or "hf/OWNER/REPO"
+        progress: called with each `Downloading`
+        stop: an event that ends the download once it is set
     """
     if (found := locate(model_id)) is not None:
         return found

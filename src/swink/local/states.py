@@ -24,7 +24,13 @@ class Unloaded(Struct, frozen=True):
 
 
 class Downloading(Struct, frozen=True):
-    """The weights are being downloaded; `total` is 0 while it is unknown, `rate` is in bytes per second."""
+    """The weights are being downloaded; `total` is 0 while it is unknown, `rate` is in bytes per second.
+
+    Args:
+        model: its name
+        done: bytes so far
+        step: whether it waits for another process, downloads, or checks what came
+    """
 
     model: str
     done: int = 0
@@ -34,7 +40,13 @@ class Downloading(Struct, frozen=True):
 
 
 class Loading(Struct, frozen=True):
-    """The weights are being read."""
+    """The weights are being read.
+
+    Args:
+        model: its name
+        done: bytes so far
+        total: bytes in all
+    """
 
     model: str
     done: int = 0
@@ -42,14 +54,23 @@ class Loading(Struct, frozen=True):
 
 
 class Ready(Struct, frozen=True):
-    """The model is in memory and answers requests."""
+    """The model is in memory and answers requests.
+
+    Args:
+        model: its name
+        path: its file
+    """
 
     model: str
     path: Path
 
 
 class Failed(Struct, frozen=True):
-    """The last load failed; `retryable` if it may succeed the next time."""
+    """The last load failed; `retryable` if it may succeed the next time.
+
+    Args:
+        error: what went wrong
+    """
 
     error: AgentError
     retryable: bool

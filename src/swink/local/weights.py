@@ -38,7 +38,19 @@ class Package(Struct, frozen=True):
 
 
 class KnownModel(Struct, frozen=True):
-    """A model whose weights come inside packages of the ordinary package index; joined they are its file."""
+    """A model whose weights come inside packages of the ordinary package index; joined they are its file.
+
+    Args:
+        name: what people call it
+        version: of the package
+        member: the file in the package
+        size: bytes of the model's file
+        wheel_size: bytes to download
+        sha256: of the model's file
+        licence: under which it may be used
+        context_window: tokens it was trained for
+        sampling: temperature and the like
+    """
 
     name: str
     package: str
@@ -63,6 +75,7 @@ class KnownModel(Struct, frozen=True):
 
     @property
     def pieces(self) -> tuple[Package, ...]:
+        """The packages that its file is cut into."""
         package, member = self.package.format, self.member.format
         return tuple([Package(package(n=n), self.version, member(n=n)) for n in range(1, self.parts + 1)])
 
@@ -111,7 +124,15 @@ KNOWN: Mapping[str, KnownModel] = {
 
 
 class ModelFile(Struct, frozen=True):
-    """One line of the list of local models; `path` is None while the weights are not on this machine."""
+    """One line of the list of local models; `path` is None while the weights are not on this machine.
+
+    Args:
+        name: what people call it
+        source: where it is, or "absent"
+        size: bytes
+        licence: under which it may be used
+        context_window: tokens it was trained for
+    """
 
     name: str
     source: Literal["package", "cache", "hub", "absent"]
@@ -151,7 +172,7 @@ def parse_name(model_id: str) -> KnownModel | HubName | Path:
 
 
 def locate(model_id: str) -> Path | None:
-    """The file of a model, or None if it has to be pulled first."""
+    """The file of the model `model_id`, or None if it has to be pulled first."""
     match parse_name(model_id):
         case KnownModel() as known:
             return _in_package(known) or _whole(cached_file(known), known.size)
@@ -179,7 +200,9 @@ def models() -> list[ModelFile]:
 
 
 def remove(model_id: str) -> int:
-    """Delete a pulled model; returns the bytes freed. Your own files and installed packages stay."""
+    """Delete the pulled model `model_id`; returns the bytes freed. Your own files and installed packages
+    stay.
+    """
     match parse_name(model_id):
         case KnownModel() as known:
             file = cached_file(known)

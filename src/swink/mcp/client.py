@@ -42,6 +42,13 @@ _MOST_NAMES = 5_000
 class McpServers:
     """MCP servers, open while the `async with` block runs, for agents that run in the same event loop.
 
+    Args:
+        servers: which, such as `StdioServer` and `HttpServer`
+        on_elicit: asks the person what a server wants to know
+        on_login: shows the person where to log in
+        before_start: called before a server is started; it may raise
+        deferred: keep tools out of the context until they are looked for ("auto": if they are many)
+
     >>> async with McpServers([StdioServer("time", "mcp-server-time")]) as servers:
     ...     agent = Agent(model, tools=servers.tools, approve=ask)
     ...     await agent.run("What time is it in Oslo?")
@@ -122,7 +129,7 @@ class McpServers:
         return {name: problem for name, problem in found.items() if problem}
 
     async def silent(self, seconds: float) -> list[str]:
-        """Ask every server whether it is there; the names of those that gave no answer in time."""
+        """Ask every server whether it is there; the names of those that gave no answer within `seconds`."""
         answers = await asyncio.gather(*[connection.answers(seconds) for connection in self._connections])
         names = [connection.server.name for connection in self._connections]
         return [name for name, is_there in zip(names, answers, strict=True) if not is_there]
@@ -178,13 +185,15 @@ class McpServers:
         return tuple(prompt for listed in found for prompt in listed)
 
     async def read(self, server: str, uri: str) -> list[Text | Image]:
-        """Read a resource; raises `ToolError` if it cannot be read."""
+        """Read the resource `uri` of a `server`; raises `ToolError` if it cannot be read."""
         return contents_of(await self._connection(server).read(uri))
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str] = MappingProxyType({})
     ) -> list[Text | Image]:
-        """A prompt of a server, filled in, to be sent; raises `ToolError` if there is none."""
+        """The prompt `name` of a `server`, filled in with `arguments`, to be sent; `ToolError` if there is
+        none.
+        """
         return blocks_of(await self._connection(server).prompt(name, dict(arguments)))
 
     async def complete(
@@ -195,7 +204,15 @@ class McpServers:
         value: str,
         given: Mapping[str, str] = MappingProxyType({}),
     ) -> list[str]:
-        """What an argument of a prompt may become, beside those that are given; empty if nobody knows."""
+        """What an argument of a prompt may become, beside those that are given; empty if nobody knows.
+
+        Args:
+            server: the name of the server
+            prompt: the name of its prompt
+            argument: the argument to complete
+            value: what is written of it so far
+            given: other arguments of the prompt
+        """
         return await self._connection(server).complete(prompt, argument, value, dict(given))
 
     async def aclose(self) -> None:

@@ -33,7 +33,16 @@ _KINDS: dict[Any, Kind] = {"string": "text", "number": "number", "integer": "int
 
 
 class ElicitField(Struct, frozen=True):
-    """One thing to fill in; `choices` maps what may be answered to the words for it."""
+    """One thing to fill in; `choices` maps what may be answered to the words for it.
+
+    Args:
+        name: its key in the answer
+        kind: what is filled in
+        title: what a form calls it
+        description: what it is for
+        required: whether it must be filled in
+        default: what it holds at first
+    """
 
     name: str
     kind: Kind
@@ -125,7 +134,12 @@ class ElicitField(Struct, frozen=True):
 
 
 class ElicitForm(Struct, frozen=True):
-    """A server asks the person to fill in a form."""
+    """A server asks the person to fill in a form.
+
+    Args:
+        message: why the server asks
+        fields: what is to be filled in
+    """
 
     server: str
     message: str
@@ -152,7 +166,12 @@ class ElicitForm(Struct, frozen=True):
 
 
 class ElicitUrl(Struct, frozen=True):
-    """A server asks the person to open an address in a browser; nothing of what is done there comes back."""
+    """A server asks the person to open an address in a browser; nothing of what is done there comes back.
+
+    Args:
+        message: why the server asks
+        url: the address
+    """
 
     server: str
     message: str

@@ -58,7 +58,16 @@ class _Server(Struct, frozen=True, kw_only=True):
 
 
 class StdioServer(_Server, frozen=True):
-    """A server to start as a process; its environment is PATH and `env`, nothing else."""
+    """A server to start as a process; its environment is PATH and `env`, nothing else.
+
+    Args:
+        name: what its tools' names begin with
+        command: the program
+        args: its arguments
+        cwd: where it is started
+        connect_timeout: seconds to connect in
+        requires_approval: whether its calls are asked about
+    """
 
     name: str
     command: str
@@ -82,7 +91,15 @@ class StdioServer(_Server, frozen=True):
 
 
 class HttpServer(_Server, frozen=True):
-    """A server behind a URL, spoken to with streamable HTTP; `headers` go with every request."""
+    """A server behind a URL, spoken to with streamable HTTP; `headers` go with every request.
+
+    Args:
+        name: what its tools' names begin with
+        url: where it is
+        client_secret: the secret of a registered client, with its `client_id`
+        connect_timeout: seconds to connect in
+        requires_approval: whether its calls are asked about
+    """
 
     name: str
     url: str
@@ -140,7 +157,7 @@ _FOREIGN = ("name", "type", "transport", "description")
 
 
 def servers_from(config: Mapping[str, Any]) -> list[Server]:
-    """Servers from the usual JSON, `{"mcpServers": {name: {"command": …}}}`; our own fields work too."""
+    """Servers from the usual JSON as `config`, `{"mcpServers": {name: {"command": …}}}`; with our fields."""
     listed = config.get("mcpServers", config) if isinstance(config, Mapping) else None
     if not isinstance(listed, Mapping):
         example = '{"mcpServers": {"files": {"command": "npx"}}}'

@@ -21,7 +21,14 @@ _MOST_HELP = 300
 
 
 class ServerResource(Struct, frozen=True):
-    """Something that a server lets read; `uri` of a template has places in braces to fill in."""
+    """Something that a server lets read; `uri` of a template has places in braces to fill in.
+
+    Args:
+        name: what the server calls it
+        description: what it holds
+        media_type: of its content
+        is_template: whether the `uri` has places to fill in
+    """
 
     server: str
     uri: str
@@ -37,7 +44,13 @@ class ServerResource(Struct, frozen=True):
 
 
 class ServerPromptArgument(Struct, frozen=True):
-    """Something to fill in in a prompt of a server."""
+    """Something to fill in in a prompt of a server.
+
+    Args:
+        name: its key
+        description: what it is for
+        required: whether it must be given
+    """
 
     name: str
     description: str = ""
@@ -45,7 +58,13 @@ class ServerPromptArgument(Struct, frozen=True):
 
 
 class ServerPrompt(Struct, frozen=True):
-    """A prompt that a server has ready."""
+    """A prompt that a server has ready.
+
+    Args:
+        name: what the server calls it
+        description: what it is for
+        arguments: what is filled in
+    """
 
     server: str
     name: str

@@ -57,7 +57,13 @@ class CheckpointBackend(Protocol):
 
 
 class SyncCheckpoints:
-    """The checkpoints of one conversation, for programs without an event loop."""
+    """The checkpoints of one conversation, for programs without an event loop.
+
+    Args:
+        backend: where they are kept
+        name: the conversation
+        keep: how many of the newest stay
+    """
 
     def __init__(self, backend: CheckpointBackend, name: str, keep: int) -> None:
         if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
@@ -67,7 +73,7 @@ class SyncCheckpoints:
         self.keep = keep
 
     def save(self, data: Mapping[str, Any]) -> None:
-        """Keep what `agent.checkpoint()` gave; older ones than the newest few are forgotten."""
+        """Keep `data`, which `agent.checkpoint()` gave; older ones than the newest few are forgotten."""
         self.backend.put(self.name, encode(data), self.keep)
 
     def newest(self) -> dict[str, Any] | None:
@@ -84,7 +90,7 @@ class SyncCheckpoints:
         return [SavedCheckpoint(*found) for found in self.backend.numbers(self.name)]
 
     def load(self, number: int) -> dict[str, Any]:
-        """A checkpoint of the list."""
+        """The checkpoint of this `number` in the list."""
         data = self.backend.get(self.name, number)
         if data is None:
             raise SessionNotFound(f"there is no checkpoint {number} of {self.name}")
@@ -99,18 +105,24 @@ class SyncCheckpoints:
 
 
 class Checkpoints:
-    """The checkpoints of one conversation; `policies.Checkpoint` takes it. `sync` is the same, blocking."""
+    """The checkpoints of one conversation; `policies.Checkpoint` takes it. `sync` is the same, blocking.
+
+    Args:
+        backend: where they are kept
+        name: the conversation
+        keep: how many of the newest stay
+    """
 
     def __init__(self, backend: CheckpointBackend, name: str, keep: int) -> None:
         self.sync = SyncCheckpoints(backend, name, keep)
         self._serial = Serial()
 
     def of(self, name: str) -> "Checkpoints":
-        """Those of another conversation in the same place."""
+        """Those of the conversation `name` in the same place."""
         return Checkpoints(self.sync.backend, name, self.sync.keep)
 
     async def save(self, data: Mapping[str, Any]) -> None:
-        """Keep what `agent.checkpoint()` gave; older ones than the newest few are forgotten."""
+        """Keep `data`, which `agent.checkpoint()` gave; older ones than the newest few are forgotten."""
         await self._serial.call(self.sync.save, data)
 
     newest = off_loop(SyncCheckpoints.newest)
@@ -129,7 +141,13 @@ class Checkpoints:
 
 
 class FileCheckpoints(Checkpoints):
-    """Checkpoints in files (mode 0600) of a directory (0700): one directory in it per conversation."""
+    """Checkpoints in files (mode 0600) of a directory (0700): one directory in it per conversation.
+
+    Args:
+        directory: where the files are
+        name: the conversation
+        keep: how many of the newest stay
+    """
 
     def __init__(
         self, directory: str | os.PathLike[str], name: str = "conversation", *, keep: int = KEPT
@@ -138,14 +156,27 @@ class FileCheckpoints(Checkpoints):
 
 
 class SqliteCheckpoints(Checkpoints):
-    """Checkpoints in an SQLite file; it may be that of a `SqliteStore`."""
+    """Checkpoints in an SQLite file; it may be that of a `SqliteStore`.
+
+    Args:
+        path: the file
+        name: the conversation
+        keep: how many of the newest stay
+    """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "conversation", *, keep: int = KEPT) -> None:
         super().__init__(_Tables(SqliteFile(path)), name, keep)
 
 
 class PostgresCheckpoints(Checkpoints):
-    """Checkpoints in a PostgreSQL database, beside the sessions of a `PostgresStore`."""
+    """Checkpoints in a PostgreSQL database, beside the sessions of a `PostgresStore`.
+
+    Args:
+        dsn: the database
+        name: the conversation
+        keep: how many of the newest stay
+        schema: the schema of the tables
+    """
 
     def __init__(
         self, dsn: str, name: str = "conversation", *, keep: int = KEPT, schema: str = "swink"

@@ -9,14 +9,19 @@ from swink.memory.meta import SessionMeta
 
 
 class Branch(Struct, frozen=True):
-    """A session and how deep it stands in its family; it follows its parent, or a sibling's branch."""
+    """A session and how deep it stands in its family; it follows its parent, or a sibling's branch.
+
+    Args:
+        depth: 0 for one that was not forked
+        meta: the session
+    """
 
     depth: int
     meta: SessionMeta
 
 
 def family(metas: Iterable[SessionMeta], id: str | None = None) -> list[Branch]:
-    """All sessions in the order of a tree, or the whole family of one of them.
+    """All sessions in the order of a tree, or the whole family of the session `id`.
 
     Families stand in the order of the metas, forks in the order in which they were made. One whose parent was
     deleted begins a family.

@@ -46,15 +46,17 @@ class LeasingBackend(Backend, Protocol):
         ...
 
     def claim(self, id: str, holder: str, seconds: float) -> int:
-        """Take the lease of a session and return its token; `SessionBusy` if another worker has it."""
+        """Let `holder` have the session `id` for `seconds`, and return a token; `SessionBusy` if another has
+        it.
+        """
         ...
 
     def renew(self, id: str, token: int, seconds: float) -> bool:
-        """Make a lease last from now on; False if another worker has it by now."""
+        """Make the lease of `id` last `seconds` from now on; False if the `token` is no longer the newest."""
         ...
 
     def give_back(self, id: str, token: int) -> bool:
-        """End a lease: its token is worth nothing from here on."""
+        """End the lease of the session `id`: its `token` is worth nothing from here on."""
         ...
 
 

@@ -33,7 +33,17 @@ _LONGEST_ID = 128
 
 
 class SessionMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a list of sessions shows. `sequence` counts the appends."""
+    """What a list of sessions shows. `sequence` counts the appends.
+
+    Args:
+        id: its id
+        title: what people call it
+        created: when it was begun, in seconds since 1970
+        updated: when it was written to last
+        parent: the id of the session that it was forked from
+        model: the model that was asked last
+        messages: how many there are
+    """
 
     id: str
     title: str = ""

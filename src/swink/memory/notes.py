@@ -62,7 +62,13 @@ class NotesError(ToolError):
 
 
 class Note(Struct, frozen=True):
-    """A text that is remembered."""
+    """A text that is remembered.
+
+    Args:
+        id: its id
+        tags: words to find it by
+        created: when, in seconds since 1970
+    """
 
     id: str
     text: str
@@ -75,6 +81,9 @@ class Notes:
 
     An owner has at most `most` notes of at most `longest` characters. What looks like a secret is not kept.
     Calls block; `memory_tools` makes them off the event loop.
+
+    Args:
+        path: the file
     """
 
     def __init__(self, path: str | os.PathLike[str], *, most: int = 1000, longest: int = 4000) -> None:
@@ -86,7 +95,7 @@ class Notes:
         self.longest = longest
 
     def add(self, owner: str, text: str, tags: Sequence[str] = ()) -> Note:
-        """Keep a text; the same text again only changes its tags."""
+        """Keep a text for its `owner`; the same text again only changes its tags."""
         text, tags = self._checked(text), _checked_tags(tags)
         said = "\n".join([text, *tags])
         if secret_spans(said) or _SPOKEN.search(said):
@@ -122,7 +131,7 @@ class Notes:
         return [Note(id, text, tags_of(tags), created) for id, text, tags, created in rows]
 
     def remove(self, owner: str, id: str) -> None:
-        """Forget a note: its text, its tags and its vector."""
+        """Forget the note `id` of its `owner`: its text, its tags and its vector."""
         with self._writing() as database:
             if not database.execute("DELETE FROM notes WHERE owner = ? AND id = ?", (owner, id)).rowcount:
                 raise NotesError(f"there is no memory {id[:40]!r}; recall shows the ids")
@@ -153,7 +162,7 @@ class Notes:
             return dict(database.execute(query, (owner, space)).fetchall())
 
     def keep_vectors(self, owner: str, space: int, vectors: Mapping[str, Vector]) -> None:
-        """Keep the vectors of notes, by id; a note that was forgotten meanwhile stays forgotten."""
+        """Keep `vectors` of an `owner`'s notes, by id; `space` is the version they were made for."""
         with self._writing() as database:
             database.executemany(
                 "UPDATE notes SET space = ?, vector = ? WHERE owner = ? AND id = ?",

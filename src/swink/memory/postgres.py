@@ -67,6 +67,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 class PostgresStore(Store):
     """Sessions in the tables of a schema of their own, which is created on first use.
 
+    Args:
+        dsn: the database, as libpq takes it
+        schema: the schema of the tables
+
     >>> store = PostgresStore("postgresql://user:password@host:5432/database")
     """
 

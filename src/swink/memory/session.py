@@ -128,7 +128,10 @@ class _Session:
         records: Sequence[Record],
         writer: SessionWriter,
     ) -> None:
-        """Append, then call back in this event loop with what went wrong, if anything did; for the engine."""
+        """Append `messages`, `state`, `records` of a `writer`, then call `done` in this event loop.
+
+        `done` gets what went wrong, if anything did. For the engine.
+        """
         loop = asyncio.get_running_loop()
 
         def job() -> None:
@@ -144,7 +147,12 @@ class _Session:
 
 
 class Session(_Session):
-    """A session of a store; give it to `Agent(model, session=session)`."""
+    """A session of a store; give it to `Agent(model, session=session)`.
+
+    Args:
+        backend: where it is kept
+        stored: what is in it
+    """
 
     start_append = _Session._start_append
 
@@ -160,7 +168,7 @@ class Session(_Session):
         await call_to_end(self._serial, self._append, _checked(messages), state, records)
 
     async def label(self, text: str, at: int | None = None) -> None:
-        """Give a name to the place after the first `at` messages, or to the end."""
+        """Give the name `text` to the place after the first `at` messages, or to the end."""
         await self.append([], records=[self._labelled(text, at)])
 
     async def aclose(self) -> None:
@@ -175,7 +183,12 @@ class Session(_Session):
 
 
 class SyncSession(_Session):
-    """A session for programs without an event loop."""
+    """A session for programs without an event loop.
+
+    Args:
+        backend: where it is kept
+        stored: what is in it
+    """
 
     start_append = _Session._start_append
 
@@ -190,7 +203,7 @@ class SyncSession(_Session):
         self._append(_checked(messages), state, records)
 
     def label(self, text: str, at: int | None = None) -> None:
-        """Give a name to the place after the first `at` messages, or to the end."""
+        """Give the name `text` to the place after the first `at` messages, or to the end."""
         self.append([], records=[self._labelled(text, at)])
 
     def close(self) -> None:

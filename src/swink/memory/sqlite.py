@@ -53,7 +53,11 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class SqliteStore(Store):
-    """Sessions in an SQLite file (mode 0600), which is created with its directory (0700) on first use."""
+    """Sessions in an SQLite file (mode 0600), which is created with its directory (0700) on first use.
+
+    Args:
+        path: the file
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(SqlBackend(SqliteFile(path)))

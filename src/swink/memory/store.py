@@ -23,28 +23,35 @@ _ROLES = ("user", "assistant", "tool_result", "custom")
 
 
 class SyncStore:
-    """The synchronous door of a store, for programs without an event loop."""
+    """The synchronous door of a store, for programs without an event loop.
+
+    Args:
+        backend: where sessions are kept
+    """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     def create(self, title: str = "", *, id: str | None = None, directory: str | None = None) -> SyncSession:
-        """A new session; without a title it gets the first words of its first prompt."""
+        """A new session; without a `title` it gets its first words. An `id` is made up; a `directory` groups
+        it.
+        """
         return SyncSession(self.backend, self.begin(title, id=id, directory=directory))
 
     def open(self, id: str) -> SyncSession:
-        """A session as it was saved last."""
+        """The session `id` as it was saved last."""
         return SyncSession(self.backend, self.read(id))
 
     def claim(self, id: str, *, seconds: float = 30.0) -> AbstractContextManager[SyncSession]:
-        """A session that no other worker writes to inside the `with` block; `SessionBusy` if one does.
+        """The session `id`, which no other worker writes to inside the `with` block; `SessionBusy` if one
+        does.
 
         The claim is renewed while the block lasts; that of a worker that died ends after so many seconds.
         """
         return claimed_sync(self.backend, check_id(id), seconds)
 
     def fork(self, id: str, at: int | None = None) -> SyncSession:
-        """A new session that begins with the first `at` messages of another one, or with all of them.
+        """A new session that begins with the first `at` messages of the session `id`, or with all of them.
 
         A place between a tool call and its result is moved to before the call.
         """
@@ -58,7 +65,9 @@ class SyncStore:
         after: float | None = None,
         types: Collection[str] | None = None,
     ) -> list[Record]:
-        """The records of a session: of some types, with a message later than `after`, the last so many."""
+        """The records of the session `id`: of some `types`, with a message later than `after`, the `last` so
+        many.
+        """
         records = [
             record
             for record in self.read(id).records
@@ -67,7 +76,7 @@ class SyncStore:
         return records if last is None else records[-last:] if last > 0 else []
 
     def list(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
-        """The sessions, the last updated first."""
+        """The sessions, at most `limit`, of one `directory` or all, the last updated first."""
         check_type("limit", limit, (int, NoneType))
         check_type("directory", directory, (str, NoneType))
         return self.backend.metas(limit=limit, directory=directory)
@@ -82,7 +91,16 @@ class SyncStore:
         session: str | None = None,
         role: str | None = None,
     ) -> "list[Hit]":
-        """Messages with all these words, or with "a phrase" in quotes."""
+        """Messages with all these words, or with "a phrase" in quotes.
+
+        Args:
+            text: words that a message must have, or "a phrase" in quotes
+            limit: hits at most
+            after: not earlier than this, in seconds since 1970
+            before: not later than this
+            session: the id of the only session to search
+            role: who must have spoken: "user", "assistant" or "tool_result"
+        """
         check_type("search", text, str)
         check_type("limit", limit, int)
         for name, time in (("after", after), ("before", before)):
@@ -99,11 +117,11 @@ class SyncStore:
         )
 
     def tree(self, id: str | None = None) -> "list[Branch]":
-        """The sessions with their forks, or the whole family of one session."""
+        """The sessions with their forks, or the whole family of the session `id`."""
         return family(self.backend.metas(), None if id is None else check_id(id))
 
     def check(self, id: str | None = None) -> "list[Check]":
-        """What is damaged in a session, or in any, also in those that `list` leaves out."""
+        """What is damaged in the session `id`, or in any, also in those that `list` leaves out."""
         if id is not None:
             check_id(id)
         if isinstance(self.backend, RepairableBackend):
@@ -111,7 +129,7 @@ class SyncStore:
         return [self._checked(each) for each in ([id] if id else [meta.id for meta in self.backend.metas()])]
 
     def repair(self, id: str) -> Repair:
-        """Take out what is damaged in a session and keep the rest; the damaged one is kept beside it."""
+        """Take what is damaged out of the session `id`; the damaged one is kept beside it."""
         check_id(id)
         if isinstance(self.backend, RepairableBackend):
             return self.backend.repair(id)
@@ -119,11 +137,12 @@ class SyncStore:
         return Repair(id, (), None)
 
     def rename(self, id: str, title: str) -> SessionMeta:
-        """Give a session another title."""
+        """Give the session `id` another `title`."""
         check_type("title", title, str)
         return self.backend.rename(check_id(id), title)
 
     def delete(self, id: str) -> None:
+        """Forget the session `id`; `SessionNotFound` if there is none."""
         self.backend.delete(check_id(id))
 
     def find(self, part: str) -> str:
@@ -146,11 +165,11 @@ class SyncStore:
         self.backend.close()
 
     def begin(self, title: str = "", *, id: str | None = None, directory: str | None = None) -> Stored:
-        """A new session as it is stored."""
+        """A new session as it is stored: its `title`, `id` and `directory` as in `create`."""
         return Stored(self.backend.create(new_meta(title, id=id, directory=directory)), ())
 
     def read(self, id: str) -> Stored:
-        """A session as it is stored."""
+        """The session `id` as it is stored."""
         return self.backend.read(check_id(id))
 
     def _checked(self, id: str) -> Check:
@@ -160,7 +179,7 @@ class SyncStore:
             return Check(id, error=str(error))
 
     def split(self, id: str, at: int | None = None) -> Stored:
-        """A fork as it is stored."""
+        """A fork of the session `id` as it is stored, with its first `at` messages."""
         source = self.read(id)
         check_type("at", at, (int, NoneType))
         if at is not None and not 0 <= at <= source.meta.messages:
@@ -172,7 +191,11 @@ class SyncStore:
 
 
 class Store:
-    """Sessions; every call runs off the event loop. `sync` is the same without one."""
+    """Sessions; every call runs off the event loop. `sync` is the same without one.
+
+    Args:
+        backend: where sessions are kept
+    """
 
     def __init__(self, backend: Backend) -> None:
         self.sync = SyncStore(backend)
@@ -181,19 +204,23 @@ class Store:
     async def create(
         self, title: str = "", *, id: str | None = None, directory: str | None = None
     ) -> Session:
-        """A new session; without a title it gets the first words of its first prompt."""
+        """A new session; without a `title` it gets its first words. An `id` is made up; a `directory` groups
+        it.
+        """
         return Session(self._backend, await in_thread(self.sync.begin, title, id=id, directory=directory))
 
     async def open(self, id: str) -> Session:
-        """A session as it was saved last."""
+        """The session `id` as it was saved last."""
         return Session(self._backend, await in_thread(self.sync.read, id))
 
     def claim(self, id: str, *, seconds: float = 30.0) -> AbstractAsyncContextManager[Session]:
-        """A session that no other worker writes to inside the `async with` block, as `SyncStore.claim`."""
+        """The session `id`, which no other worker writes to inside the `async with` block; `seconds` as in
+        `SyncStore`.
+        """
         return claimed(self._backend, check_id(id), seconds)
 
     async def fork(self, id: str, at: int | None = None) -> Session:
-        """A new session that begins with the first messages of another one, as `SyncStore.fork`."""
+        """A new session that begins with the first `at` messages of the session `id`, as `SyncStore.fork`."""
         return Session(self._backend, await in_thread(self.sync.split, id, at))
 
     load = off_loop(SyncStore.load)

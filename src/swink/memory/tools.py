@@ -37,7 +37,7 @@ _BY_WORDS = "[found by words alone: searching by meaning is not possible just no
 def memory_tools(
     store: Notes, embedder: Any = None, *, scope: Scope = "user", owner: str | os.PathLike[str] | None = None
 ) -> list[Tool]:
-    """remember, recall and forget, on notes in a file.
+    """remember, recall and forget, on the notes of `store`, a file.
 
     `embedder` is a function of a list of texts that returns their vectors, sync or async; with one, recall
     also finds by meaning. A project's notes are seen in that project alone: `owner` is its directory, if not

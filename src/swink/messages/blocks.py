@@ -26,6 +26,11 @@ class Citation(Struct, frozen=True, omit_defaults=True):
 
     `start` and `end` count characters of the text; `data` is the provider's own object, which goes back to it
     unchanged.
+
+    Args:
+        url: the page
+        title: of the page or document
+        quote: the words
     """
 
     url: str | None = None
@@ -42,7 +47,11 @@ class Citation(Struct, frozen=True, omit_defaults=True):
 
 
 class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type", omit_defaults=True):
-    """Plain text; `signature` is what its provider wants back with it, for the provider alone."""
+    """Plain text; `signature` is what its provider wants back with it, for the provider alone.
+
+    Args:
+        citations: where it comes from
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -59,7 +68,12 @@ class Text(Struct, frozen=True, gc=False, tag="text", tag_field="type", omit_def
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking", tag_field="type", omit_defaults=True):
-    """Reasoning; the signature lets the provider that wrote it verify it when it is sent back."""
+    """Reasoning; the signature lets the provider that wrote it verify it when it is sent back.
+
+    Args:
+        text: what was thought
+        redacted: whether the provider keeps it to itself
+    """
 
     text: str = field(name="thinking")
     signature: str | None = None
@@ -77,6 +91,11 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type",
     """A tool invocation; `partial_json` is set while it streams, and stays if it was cut off or malformed.
 
     The arguments are JSON data that cannot be changed; `arguments.copy()` can.
+
+    Args:
+        id: what its result refers to
+        name: the tool
+        signature: what the provider wants back with it
     """
 
     id: str
@@ -102,7 +121,12 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", tag_field="type",
 
 
 class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"):
-    """The bytes themselves, as base64, and their media type."""
+    """The bytes themselves, as base64, and their media type.
+
+    Args:
+        data: the base64
+        media_type: what it is
+    """
 
     data: str
     media_type: str = "image/png"
@@ -112,7 +136,11 @@ class Base64Source(Struct, frozen=True, gc=False, tag="base64", tag_field="type"
 
 
 class UrlSource(Struct, frozen=True, gc=False, tag="url", tag_field="type"):
-    """A URL that the provider fetches by itself."""
+    """A URL that the provider fetches by itself.
+
+    Args:
+        url: the address
+    """
 
     url: str
 
@@ -121,14 +149,24 @@ class UrlSource(Struct, frozen=True, gc=False, tag="url", tag_field="type"):
 
 
 class NamedFile(Struct, frozen=True, gc=False, tag="file", tag_field="type"):
-    """A file that a saved message names; it is never read, and a model gets a note in its place."""
+    """A file that a saved message names; it is never read, and a model gets a note in its place.
+
+    Args:
+        path: the file
+        media_type: what it was
+    """
 
     path: str
     media_type: str | None = None
 
 
 class FileSource(NamedFile, frozen=True, gc=False, tag="file", tag_field="type"):
-    """A file on disk, which is read when a block is made of it."""
+    """A file on disk, which is read when a block is made of it.
+
+    Args:
+        path: the file
+        media_type: what it is, if its content does not say
+    """
 
 
 Source = Base64Source | UrlSource | NamedFile
@@ -137,7 +175,11 @@ SENT_URLS = ("http://", "https://", "data:", "gs://", "s3://")
 
 
 class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
-    """An image for the model to look at, from a file, a URL or bytes."""
+    """An image for the model to look at, from a file, a URL or bytes.
+
+    Args:
+        source: where the image is
+    """
 
     source: Source
 
@@ -146,22 +188,26 @@ class Image(Struct, frozen=True, gc=False, tag="image", tag_field="type"):
 
     @classmethod
     def from_file(cls, path: str | Path, media_type: str | None = None) -> "Image":
-        """An image on disk, which is read now."""
+        """An image on disk at `path`, which is read now; the `media_type` is known by its first bytes."""
         return cls(_file(cls, path, media_type))
 
     @classmethod
     def from_url(cls, url: str) -> "Image":
-        """An image that the provider fetches."""
+        """An image at `url` that the provider fetches."""
         return cls(_url(cls, url))
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str | None = None) -> "Image":
-        """An image in memory; the media type of PNG, JPEG, GIF and WebP is read off their first bytes."""
+        """An image as `data`; the `media_type` of PNG, JPEG, GIF and WebP is read off their first bytes."""
         return cls(_bytes(cls, data, media_type, "PNG, JPEG, GIF or WebP image"))
 
 
 class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", omit_defaults=True):
-    """A document, such as a PDF or a text; the title is what a model may call it."""
+    """A document, such as a PDF or a text; the title is what a model may call it.
+
+    Args:
+        source: where the document is
+    """
 
     source: Source
     title: str | None = None
@@ -174,19 +220,25 @@ class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", 
     def from_file(
         cls, path: str | Path, media_type: str | None = None, *, title: str | None = None
     ) -> "Document":
-        """A document on disk, which is read now; the file's name is its title."""
+        """A document on disk at `path`, which is read now; the file's name is its `title`.
+
+        Args:
+            media_type: what it is, if its content does not say
+        """
         return cls(_file(cls, path, media_type), Path(path).name if title is None else title)
 
     @classmethod
     def from_url(cls, url: str, *, title: str | None = None) -> "Document":
-        """A document that the provider fetches."""
+        """A document at `url` that the provider fetches, with a `title`."""
         return cls(_url(cls, url), title)
 
     @classmethod
     def from_bytes(
         cls, data: bytes, media_type: str | None = None, *, title: str | None = None
     ) -> "Document":
-        """A document in memory; PDF is known by its first bytes, what is UTF-8 is taken for text."""
+        """A document as `data`, with a `title`; PDF is known by its first bytes, UTF-8 is text
+        (`media_type`).
+        """
         if media_type is None and isinstance(data, bytes | bytearray | memoryview):
             is_plain = kind_of_bytes(bytes(data[:1024]), "document") is None and is_text(bytes(data))
             media_type = "text/plain" if is_plain else None
@@ -204,7 +256,9 @@ class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", 
             return None
 
     def with_texts(self, change: Callable[[str], str]) -> "Document":
-        """The document with its text and its title changed; itself where that leaves both as they are."""
+        """The document with its text and its title put through `change`; itself where that leaves both as
+        they are.
+        """
         text, title = self.text, self.title and change(self.title)
         if text is not None and (changed := change(text)) != text:
             kind = cast(Base64Source, self.source).media_type.partition(";")[0]
@@ -213,7 +267,11 @@ class Document(Struct, frozen=True, gc=False, tag="document", tag_field="type", 
 
 
 class Audio(Struct, frozen=True, gc=False, tag="audio", tag_field="type"):
-    """Sound for the model to listen to, from a file, a URL or bytes."""
+    """Sound for the model to listen to, from a file, a URL or bytes.
+
+    Args:
+        source: where the sound is
+    """
 
     source: Source
 
@@ -222,17 +280,17 @@ class Audio(Struct, frozen=True, gc=False, tag="audio", tag_field="type"):
 
     @classmethod
     def from_file(cls, path: str | Path, media_type: str | None = None) -> "Audio":
-        """Sound on disk, which is read now."""
+        """Sound on disk at `path`, which is read now; the `media_type` is known by its first bytes."""
         return cls(_file(cls, path, media_type))
 
     @classmethod
     def from_url(cls, url: str) -> "Audio":
-        """Sound that the provider fetches."""
+        """Sound at `url` that the provider fetches."""
         return cls(_url(cls, url))
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str | None = None) -> "Audio":
-        """Sound in memory; WAV, MP3, FLAC, OGG and MP4 are known by their first bytes."""
+        """Sound as `data`; the `media_type` of WAV, MP3, FLAC, OGG and MP4 is known by their first bytes."""
         return cls(_bytes(cls, data, media_type, "WAV, MP3, FLAC, OGG or MP4 sound"))
 
 
@@ -240,6 +298,10 @@ class Extension(Struct, frozen=True, tag="extension", tag_field="type", omit_def
     """Provider- or application-specific content that the core passes through.
 
     A provider's own block goes back to that provider, unchanged; `shown` says in a line what it is.
+
+    Args:
+        type_name: what kind of content it is
+        data: the content, as JSON
     """
 
     type_name: str

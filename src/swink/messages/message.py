@@ -98,7 +98,11 @@ class _Message(_Content, frozen=True):
 
 
 class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_field="role"):
-    """What the user said; a `str` is accepted as content."""
+    """What the user said; a `str` is accepted as content.
+
+    Args:
+        timestamp: when, in seconds since 1970
+    """
 
     content: tuple[Text | Media | Extension, ...]
     timestamp: float = field(default_factory=time.time)
@@ -114,7 +118,17 @@ class UserMessage(_Message, frozen=True, gc=False, eq=False, tag="user", tag_fie
 
 
 class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant", tag_field="role"):
-    """What the model said; a `str` is accepted as content."""
+    """What the model said; a `str` is accepted as content.
+
+    Args:
+        provider: who was asked
+        stop_reason: how the reply ended: "stop", "tool_use", "length", "error" or "aborted"
+        usage: its tokens
+        cost: what it cost; None if that is unknown
+        error_message: what went wrong
+        error_kind: the kind of that
+        timestamp: when, in seconds since 1970
+    """
 
     takes: ClassVar[frozenset[type]] = frozenset(get_args(ContentBlock))
     content: tuple[ContentBlock, ...]
@@ -155,10 +169,12 @@ class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant
 
     @property
     def thinking(self) -> str:
+        """What was thought, as one text."""
         return "".join(block.text for block in self.content if isinstance(block, Thinking))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls in it, in order."""
         calls: tuple[ToolCall, ...] = ()
         for block in self.content:
             if type(block) is ToolCall:
@@ -172,7 +188,14 @@ class AssistantMessage(_Message, frozen=True, gc=False, eq=False, tag="assistant
 
 
 class ToolResultMessage(_Message, frozen=True, eq=False, tag="tool_result", tag_field="role"):
-    """What a tool gave back; `details` are for people and logs and never reach a model."""
+    """What a tool gave back; `details` are for people and logs and never reach a model.
+
+    Args:
+        tool_call_id: the call that it answers
+        tool_name: its tool
+        is_error: whether it failed
+        timestamp: when, in seconds since 1970
+    """
 
     tool_call_id: str
     tool_name: str
@@ -205,6 +228,9 @@ class CustomMessage(_Message, frozen=True, eq=False, tag="custom", tag_field="ro
     """A message of the application's own; kept in order, shown to subscribers, not sent to models by default.
 
     `data` is any JSON-able value, or an instance of the class registered for `kind` with `register_custom`.
+
+    Args:
+        timestamp: when, in seconds since 1970
     """
 
     kind: str
@@ -232,7 +258,12 @@ USER_NOTE = "\n\nnote from the user on this call: "
 
 
 class ToolResult(_Content, frozen=True):
-    """What a tool returns when text alone is not enough."""
+    """What a tool returns when text alone is not enough.
+
+    Args:
+        details: data for people and logs, which no model sees
+        is_error: whether the model is told that it failed
+    """
 
     content: tuple[Text | Media | Extension, ...] = ()
     details: Any = None
@@ -255,7 +286,7 @@ def register_custom(kind: str, cls: type[T]) -> type[T]:
 
 
 def as_blocks(content: Any) -> tuple[Any, ...]:
-    """Content as a tuple of blocks; an empty string is no block at all."""
+    """The `content` as a tuple of blocks; an empty string is no block at all."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
     if isinstance(content, ContentBlock):
@@ -272,7 +303,9 @@ def as_blocks(content: Any) -> tuple[Any, ...]:
 
 
 def as_messages(value: Input) -> tuple[Message, ...]:
-    """What a caller may pass as input, as messages: loose text and blocks become one user message."""
+    """The `value` that a caller may pass as input, as messages: loose text and blocks become one user
+    message.
+    """
     if type(value) is str:
         return (UserMessage(as_blocks(value)),)
     if isinstance(value, Message):

@@ -18,6 +18,13 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens. The four categories are disjoint; `total` is their sum unless the provider reports another.
 
     `unknown`: a provider never said how many there were in all, so the figures are the least it can be.
+
+    Args:
+        input: sent, and not kept by the provider
+        output: written, thinking included
+        cache_read: sent, and kept by the provider from before
+        cache_write: sent, and kept from now on
+        extra: other counts that the provider reports
     """
 
     input: int = 0
@@ -51,6 +58,12 @@ class Cost(Struct, frozen=True, gc=False, omit_defaults=True):
     """Money, in the categories of `Usage`; `total` is their sum unless the provider reports another.
 
     `tools` is what uses of the provider's own tools cost, such as web searches.
+
+    Args:
+        input: of what was sent
+        output: of what was written
+        cache_read: of what the provider had kept
+        cache_write: of what it keeps from now on
     """
 
     input: float = 0.0
@@ -126,7 +139,14 @@ _UNIT = 10**30
 
 
 class Price(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a model costs, in currency per million tokens of each category."""
+    """What a model costs, in currency per million tokens of each category.
+
+    Args:
+        input: of what is sent
+        output: of what is written
+        cache_read: of what the provider had kept; None as `input`
+        cache_write: of what it keeps from now on; None as `input`
+    """
 
     input: float = 0.0
     output: float = 0.0
@@ -144,7 +164,7 @@ class Price(Struct, frozen=True, gc=False, omit_defaults=True):
             raise InvalidInput(f"Price(details=…): no {min(unknown)!r}; there are {', '.join(DETAILS)}")
 
     def cost(self, usage: Usage) -> Cost:
-        """What one request costs; what has no price of its own is charged as the category it belongs to.
+        """What one request of this `usage` costs; what has no price of its own is charged as its category.
 
         A cache belongs to the input. Uses of tools without a price cost nothing.
         """
@@ -192,7 +212,16 @@ def _scaled(price: float) -> float:
 
 
 class Capabilities(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a model can take; None on a `ModelSpec` means: do not gate."""
+    """What a model can take; None on a `ModelSpec` means: do not gate.
+
+    Args:
+        tools: whether it calls tools
+        images: whether it sees
+        thinking: whether it thinks before it answers
+        documents: whether it reads PDF
+        audio: whether it hears
+        image_output: whether it draws
+    """
 
     tools: bool = True
     images: bool = True
@@ -207,7 +236,18 @@ class Capabilities(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ModelSpec(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Which model, and how hard it should think."""
+    """Which model, and how hard it should think.
+
+    Args:
+        provider: who is asked
+        model_id: the provider's name of the model
+        thinking_level: how hard it thinks
+        thinking_budgets: tokens for each level, where a provider counts them
+        capabilities: what it can take; None does not gate
+        context_window: tokens that fit; None takes the catalog's
+        max_output: tokens of a reply; None takes the catalog's
+        price: what it costs; None takes the catalog's
+    """
 
     provider: str
     model_id: str

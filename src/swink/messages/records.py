@@ -142,7 +142,12 @@ class CallEnded(_Record, frozen=True, tag="call_ended"):
 
 
 class PendingApproval(_Record, frozen=True, tag="approval"):
-    """A call that waits for an approval: `arguments` are what will run, `shown` is what people see."""
+    """A call that waits for an approval: `arguments` are what will run, `shown` is what people see.
+
+    Args:
+        call_id: the id of the call
+        name: its tool
+    """
 
     call_id: str
     name: str

@@ -83,7 +83,7 @@ def with_limits(spec: ModelSpec) -> ModelSpec:
 
 
 def check_name(spec: ModelSpec, stream_fn: StreamFn) -> None:
-    """Warn, once per name, of a model that is not listed while one of nearly the same name is.
+    """Warn, once, of a `spec` that is not listed while one of nearly the same name is; `stream_fn` asks it.
 
     Not if it is asked at an address other than the provider's own, which may have any models.
     """
@@ -92,18 +92,19 @@ def check_name(spec: ModelSpec, stream_fn: StreamFn) -> None:
 
 
 def price_of(spec: ModelSpec, at: datetime | None = None, *, service_tier: str | None = None) -> Price | None:
-    """The listed price, now or at another time; None if it is unknown."""
+    """The listed price of `spec`, now or `at` another time, at a `service_tier`; None if it is unknown."""
     entry = _entry(spec.provider, spec.model_id)
     return None if entry is None else entry.price(at, service_tier)
 
 
 def listed(spec: ModelSpec) -> ModelEntry | None:
-    """What the catalog knows of the model; without an entry it has no price at any time."""
+    """What the catalog knows of the model `spec`; without an entry it has no price at any time."""
     return _entry(spec.provider, spec.model_id)
 
 
 def cost_of(spec: ModelSpec, usage: Usage, at: datetime | float | None = None) -> Cost | None:
-    """What one request cost by the listed price, now or at another time; None if anything of it is unknown.
+    """What a request of `spec` cost by the listed price, now or `at` another time; None if anything is
+    unknown.
 
     A service tier other than the usual one is named in `usage.extra`, as "service_tier_flex" and the like.
     """
@@ -214,7 +215,7 @@ def forget() -> None:
 
 
 def service_tiers(spec: ModelSpec) -> list[str]:
-    """The service tiers of a model that have prices of their own, and "batch"."""
+    """The service tiers of the model `spec` that have prices of their own, and "batch"."""
     entry = _entry(spec.provider, spec.model_id)
     return [] if entry is None else list(entry.service_tiers)
 

@@ -43,7 +43,12 @@ class AuditLogger(Policy):
     a file, which its owner alone can read. If the log cannot be written, or is found broken, a warning is
     logged and the run goes on; with `required=True` it stops.
 
+    Args:
+        path: the log
+        label: the name of the agent in its lines
+
     >>> agent = Agent(model, policies=[AuditLogger("audit.jsonl", anchor="audit.head")])
+    >>> await agent.run("Hello")
     >>> AuditLogger.verify("audit.jsonl", head="audit.head").ok
     """
 
@@ -79,12 +84,15 @@ class AuditLogger(Policy):
         self._records = Serial()
 
     async def post_turn(self, ctx: PolicyContext, turn: Turn) -> None:
+        """Write a line for the turn."""
         if ctx.run is not None:
             self._turns[ctx.run] = ctx.turn
         await self.write(self._turn(ctx, turn, ctx.fresh))
 
     async def post_run(self, ctx: PolicyContext, ending: Ending) -> None:
-        """Write the result of the run, and before it the last turn if the run ended in the middle of it."""
+        """Write the result of the run, and before it the last turn if the run ended in the middle of it
+        (`ending`).
+        """
         cost = None if ctx.cost is None else ctx.cost.total
         usage = to_builtins(ctx.usage)
         end: dict[str, Any] = {"event": "end", "turns": ctx.turn, "usage": usage, "cost": cost}
@@ -113,7 +121,7 @@ class AuditLogger(Policy):
         return head
 
     def twin(self, path: Path) -> "AuditLogger":
-        """One that writes in the same way to another file, without an anchor."""
+        """One that writes in the same way to the file `path`, without an anchor."""
         twin = copy(self)
         options: dict[str, Any] = {"key": self._key, "max_text": self.max_text, "label": self.label}
         AuditLogger.__init__(twin, path, required=self.fail_closed, **options)
@@ -127,7 +135,9 @@ class AuditLogger(Policy):
     def verify(
         path: str | Path, *, key: str | bytes | None = None, head: Head | str | Path | None = None
     ) -> Verification:
-        """Read a log and report every place where it is not as it was written."""
+        """Read the log at `path`, with its `key` and `head`, and report each place where it is not as it was
+        written.
+        """
         return verify(path, key=key, head=head)
 
     def _queue(self, record: dict[str, Any]) -> "asyncio.Future[Outcome[Head]]":

@@ -45,7 +45,11 @@ _Priced = Sequence[tuple[ModelSpec, Price | None]]  # models with their prices, 
 
 
 class Spending(Struct, frozen=True):
-    """Tokens and money; an unknown cost is None."""
+    """Tokens and money; an unknown cost is None.
+
+    Args:
+        usage: the tokens
+    """
 
     usage: Usage = Usage()
     cost: Cost | None = Cost()
@@ -64,6 +68,10 @@ class Budget(Policy):
     asked for, or else 1,000 and the thinking budget (at least as many as the last reply had). `reserve=False`
     counts only what was spent. With a cost limit, a model or fallback without a known price stops the run,
     unless `unknown_price="warn"`. A reply that was cut off is counted as what was sent and arrived.
+
+    Args:
+        max_input_tokens: tokens that may be sent
+        max_output_tokens: tokens that may be written
 
     >>> agent = Agent(model, policies=[Budget(max_cost=0.50, max_tokens=200_000)])
     """

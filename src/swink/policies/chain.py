@@ -35,14 +35,18 @@ _ANCHORED = re.compile(rb'\{"prev":"[0-9a-f]{64}","seq":\d+,"time":[\d.eE+-]+,"a
 
 
 class Head(Struct, frozen=True):
-    """The newest record: its number, its hash, and the size of the log up to its end (0: unknown)."""
+    """The newest record: its number, its hash, and the size of the log up to its end (0: unknown).
+
+    Args:
+        records: how many there are
+    """
 
     records: int
     hash: str
     size: int = 0
 
     def is_also(self, other: "Head") -> bool:
-        """Whether both are of the same record."""
+        """Whether both, this and the `other`, are of the same record."""
         return (self.records, self.hash) == (other.records, other.hash)
 
 
@@ -50,7 +54,13 @@ START = Head(0, GENESIS)
 
 
 class Verification(Struct, frozen=True):
-    """What reading a log came to; `ok` if nothing in it was changed."""
+    """What reading a log came to; `ok` if nothing in it was changed.
+
+    Args:
+        records: how many lines were read
+        problems: each place that is not as it was written
+        head: the newest record
+    """
 
     records: int
     problems: tuple[str, ...]

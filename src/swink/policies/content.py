@@ -31,6 +31,9 @@ class ContentFilter(Policy):
     Words are found in disguise too: other alphabets, signs for letters, stretched, encoded or reversed.
     `action="stop"` ends the run, naming the rule; `action="mask"` replaces what was found with `mask`.
 
+    Args:
+        patterns: regular expressions
+
     >>> content = ContentFilter(words=["project x"], categories=["profanity"], action="mask")
     >>> agent = Agent(model, policies=[content])
     """

@@ -40,6 +40,7 @@ class MaxTurns(Policy):
         return Stop(f"max turns: {made} of {self.limit} model calls made") if made >= self.limit else None
 
     def pre_retry(self, ctx: PolicyContext) -> RetryVerdict:
+        """Count a request that is sent again."""
         return self.pre_turn(ctx)
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> None:
@@ -85,6 +86,9 @@ _totals: ContextVar[tuple[tuple[MaxTurns, _Total], ...]] = ContextVar("swink.max
 class ToolDenyList(Policy):
     """Tools that must not be called, by exact name, glob or regular expression; the model is told.
 
+    Args:
+        patterns: names of tools, with * for any part
+
     >>> denied = ToolDenyList("bash", "fs_write_*", re.compile(r"db_(drop|delete)_.+"))
     >>> agent = Agent(model, policies=[denied])
     """
@@ -97,6 +101,7 @@ class ToolDenyList(Policy):
             raise InvalidInput("ToolDenyList() denies nothing: name tools, or leave the policy out")
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
+        """Refuse a call of one of these."""
         if any(matches(pattern, call.name) for pattern in self.patterns):
             return Skip(f"tool call not run: {call.name!r} is not allowed here; do without it")
         return None
@@ -107,6 +112,9 @@ class ToolAllowList(Policy):
 
     The tools that take structured output (`run(output=…)`) and find deferred tools are always allowed.
 
+    Args:
+        patterns: names of tools, with * for any part
+
     >>> agent = Agent(model, policies=[ToolAllowList("read_file", "search_*")])
     """
 
@@ -116,6 +124,7 @@ class ToolAllowList(Policy):
         self.patterns = _flatten(patterns)
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
+        """Refuse a call of any other tool."""
         if call.name in (FINAL_OUTPUT, FIND_TOOLS) or any(
             matches(pattern, call.name) for pattern in self.patterns
         ):

@@ -52,6 +52,7 @@ class LoopDetection(Policy):
         self._nudged: WeakKeyDictionary[RunKey, int] = WeakKeyDictionary()
 
     def post_turn(self, ctx: PolicyContext, turn: Turn) -> ReplyVerdict:
+        """Look at the calls of the turn."""
         if not turn.message.tool_calls:
             return None
         row, nudged_at = self._row(ctx)

@@ -76,6 +76,7 @@ class PathGuard(Policy):
         self.ignore = frozenset(texts_of("ignore", [ignore] if isinstance(ignore, str) else ignore))
 
     def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict | Awaitable[CallVerdict]:
+        """Refuse a call whose paths lead outside."""
         found: list[_Found] = []
         weight = 0
         for item in _strings(call, self.ignore):

@@ -52,7 +52,11 @@ _SAMPLES = {
 
 
 class Probe(Struct, frozen=True):
-    """What probing one policy came to."""
+    """What probing one policy came to.
+
+    Args:
+        problem: why it has no effect; None if it works
+    """
 
     policy: str
     problem: str | None = None

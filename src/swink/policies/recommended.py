@@ -36,6 +36,14 @@ class RecommendedPolicies(Sequence[Policy]):
     With a model without a known price the cost limit is not kept, which is logged once. `verify()` runs a
     scripted agent against each and raises `UnprovenPolicy` if a policy has no effect.
 
+    Args:
+        root: the directory that paths may not leave
+        max_tokens: of a run, sent and written
+        max_turns: of a run
+        repeats: how often the same call may come
+        redact: kinds of personal data that models do not see
+        checkpoint: a store for `Checkpoint`
+
     >>> policies = RecommendedPolicies("project", max_cost=1.0, audit="audit.jsonl")
     >>> await policies.verify()
     >>> agent = Agent(model, tools=coding_tools("project"), policies=policies)

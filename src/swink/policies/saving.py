@@ -25,7 +25,7 @@ class CheckpointStore(Protocol):
     """Keeps checkpoints; the newest one counts."""
 
     def save(self, data: Data) -> Awaitable[None] | None:
-        """Keep one; the newest counts."""
+        """Keep one, `data`; the newest counts."""
         ...
 
 

@@ -65,6 +65,9 @@ class _RunNotes(Struct):
 class ShellHook(Policy):
     """Runs shell hooks for an agent: commands that judge, change or add to what it does.
 
+    Args:
+        stop_event: "Stop", or "SubagentStop" for a sub-agent
+
     >>> agent = Agent(model, policies=[ShellHook([Hook("PreToolUse", "./check.sh", "bash")])])
 
     `hooks` may be a `HookGroup` that says more of the session. `ask` puts a call to a person where a hook
@@ -109,7 +112,9 @@ class ShellHook(Policy):
         return _inject("UserPromptSubmit", contexts)
 
     def take_back(self, ctx: PolicyContext, message: UserMessage) -> None:
-        """A prompt was blocked; it stays in the history unless who owns the agent takes it out here."""
+        """A prompt, `message`, was blocked; it stays in the history unless who owns the agent takes it out
+        (`ctx`).
+        """
 
     async def pre_dispatch(self, ctx: PolicyContext, call: ToolCall) -> CallVerdict:
         """PreToolUse: put a call to the hooks."""
@@ -175,7 +180,7 @@ class ShellHook(Policy):
         return _inject(self._stop_event, [answer.reason])
 
     def allows(self, request: ApprovalRequest) -> bool:
-        """Whether a hook has allowed this very call, for an approval that takes its word."""
+        """Whether a hook has allowed the call of this very `request`, for an approval that takes its word."""
         notes = self._notes_of(request.context.run)
         return request.call_id in notes.allowed and notes.allowed[request.call_id] == request.arguments
 

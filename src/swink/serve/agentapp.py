@@ -58,6 +58,13 @@ def agent_app(
     `authorize(request)` names the caller, who sees its own conversations alone; without it programs on this
     machine are let in. `origins` are web pages elsewhere that may ask, `hosts` the names of a proxy in front.
     With `page` there is a page at `/`, which needs the native protocol; a function makes one of its own.
+
+    Args:
+        factory: makes the agent of a conversation, given an `AgentRequest`
+        store: where conversations are kept
+        protocols: "native", "openai", "ag-ui", "vercel"
+        limits: what is allowed, such as runs at the same time
+        directory: groups the conversations in the store
     """
     host = Host(factory, store, limits, directory=directory)
     for name in protocols:
@@ -72,7 +79,14 @@ def agent_app(
 
 
 class AgentApp:
-    """The ASGI application; `host` has its conversations."""
+    """The ASGI application; `host` has its conversations.
+
+    Args:
+        doors: the protocols
+        authorize: names the caller of a request
+        origins: web pages elsewhere that may ask
+        hosts: names of a proxy in front
+    """
 
     def __init__(
         self,

@@ -157,7 +157,15 @@ class Assembly:
         cost: Cost | None = None,
         error: Exception | None = None,
     ) -> AssistantMessage:
-        """The message as it stands; calls that did not close keep what arrived of them in `partial_json`."""
+        """The message as it stands; calls that did not close keep what arrived of them in `partial_json`.
+
+        Args:
+            model: the model that was asked
+            stop_reason: how the reply ended
+            usage: its tokens
+            cost: what it cost
+            error: what went wrong
+        """
         content: tuple[ContentBlock, ...] = ()
         for block in self._blocks:
             if (made := _content(block)) is not None:
@@ -175,12 +183,14 @@ class Assembly:
         )
 
     def argument_parts(self, index: int, name: str) -> Sequence[str]:
-        """What has arrived of the JSON text of a call's arguments; nothing if it is no call of that tool."""
+        """What has arrived of the JSON arguments of the call at `index`; nothing if it is no call of the tool
+        `name`.
+        """
         block = self._blocks[index] if index < len(self._blocks) else None
         return block.parts if block is not None and block.name == name else ()
 
     def text_parts(self, index: int) -> Sequence[str]:
-        """What has arrived of a text block; nothing if it is none."""
+        """What has arrived of the text block at `index`; nothing if it is none."""
         block = self._blocks[index] if index < len(self._blocks) else None
         return block.parts if block is not None and block.takes is TextDelta else ()
 
@@ -321,7 +331,7 @@ def _replaced(event: E, **fields: Any) -> E:
 
 
 async def accumulate(stream: AsyncIterator[AssistantMessageEvent], model: ModelSpec) -> AssistantMessage:
-    """The whole reply of a stream as one message; an error event is a message with `stop_reason="error"`."""
+    """The whole reply of a stream of `model` as one message; an error event has `stop_reason="error"`."""
     assembly = Assembly()
     async for event in stream:
         assembly.feed(event)

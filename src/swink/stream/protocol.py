@@ -45,7 +45,13 @@ class TextDelta(Struct, frozen=True, gc=False, tag="text_delta", tag_field="type
 
 
 class TextEnd(Struct, frozen=True, gc=False, tag="text_end", tag_field="type", omit_defaults=True):
-    """A text block closes, with where it comes from and what its provider wants back with it."""
+    """A text block closes, with where it comes from and what its provider wants back with it.
+
+    Args:
+        index: the number of the block
+        signature: what the provider wants back
+        citations: where the text comes from
+    """
 
     index: int = field(name="content_index")
     signature: str | None = None
@@ -59,14 +65,22 @@ class ThinkingStart(Struct, frozen=True, gc=False, tag="thinking_start", tag_fie
 
 
 class ThinkingDelta(Struct, frozen=True, gc=False, tag="thinking_delta", tag_field="type"):
-    """A piece of thinking for the open thinking block at this index."""
+    """A piece of thinking for the open thinking block at this index.
+
+    Args:
+        text: the piece
+    """
 
     index: int = field(name="content_index")
     text: str = field(name="delta")
 
 
 class ThinkingEnd(Struct, frozen=True, gc=False, tag="thinking_end", tag_field="type", omit_defaults=True):
-    """A thinking block closes; redacted thinking carries only its signature."""
+    """A thinking block closes; redacted thinking carries only its signature.
+
+    Args:
+        index: the number of the block
+    """
 
     index: int = field(name="content_index")
     signature: str | None = None
@@ -74,7 +88,11 @@ class ThinkingEnd(Struct, frozen=True, gc=False, tag="thinking_end", tag_field="
 
 
 class ToolCallStart(Struct, frozen=True, gc=False, tag="tool_call_start", tag_field="type"):
-    """A tool call opens: its id and the name of its tool are known."""
+    """A tool call opens: its id and the name of its tool are known.
+
+    Args:
+        index: the number of the block
+    """
 
     index: int = field(name="content_index")
     id: str
@@ -82,28 +100,47 @@ class ToolCallStart(Struct, frozen=True, gc=False, tag="tool_call_start", tag_fi
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call_delta", tag_field="type"):
-    """More of a call's arguments, as JSON text."""
+    """More of a call's arguments, as JSON text.
+
+    Args:
+        index: the number of the block
+        json: the piece
+    """
 
     index: int = field(name="content_index")
     json: str = field(name="delta")
 
 
 class ToolCallEnd(Struct, frozen=True, gc=False, tag="tool_call_end", tag_field="type", omit_defaults=True):
-    """A tool call closes: its arguments are complete."""
+    """A tool call closes: its arguments are complete.
+
+    Args:
+        index: the number of the block
+        signature: what the provider wants back
+    """
 
     index: int = field(name="content_index")
     signature: str | None = None
 
 
 class BlockAdded(Struct, frozen=True, tag="block_added", tag_field="type"):
-    """A block that arrives whole: an image, or what a provider's own tool did."""
+    """A block that arrives whole: an image, or what a provider's own tool did.
+
+    Args:
+        index: the number of the block
+    """
 
     index: int = field(name="content_index")
     block: Media | Extension
 
 
 class PromptProgress(Struct, frozen=True, gc=False, tag="prompt_progress", tag_field="type"):
-    """How much of the prompt the model has read, in tokens, where that takes a while."""
+    """How much of the prompt the model has read, in tokens, where that takes a while.
+
+    Args:
+        done: tokens so far
+        total: tokens in all
+    """
 
     done: int
     total: int
@@ -114,14 +151,23 @@ UNREPORTED = Usage(unknown=True)
 
 
 class UsageUpdate(Struct, frozen=True, gc=False, tag="usage_update", tag_field="type", omit_defaults=True):
-    """What the reply has used so far, which is kept if it is cut off; a later one replaces it."""
+    """What the reply has used so far, which is kept if it is cut off; a later one replaces it.
+
+    Args:
+        usage: the tokens
+        cost: what they cost, if the provider says so
+    """
 
     usage: Usage
     cost: Cost | None = None
 
 
 class Done(Struct, frozen=True, gc=False, tag="done", tag_field="type", omit_defaults=True):
-    """The last event of a complete reply: why it ended, its usage, its cost where the provider says so."""
+    """The last event of a complete reply: why it ended, its usage, its cost where the provider says so.
+
+    Args:
+        stop_reason: why it ended
+    """
 
     stop_reason: StopReason = "stop"
     usage: Usage = UNREPORTED
@@ -132,6 +178,9 @@ class Error(Struct, frozen=True, dict=True, tag="error", tag_field="type", omit_
     """The reply failed; without a kind the wording of the message decides.
 
     `usage` is what it has used all the same: `Usage()` if nothing was generated.
+
+    Args:
+        retry_after: seconds that the provider asks to wait
     """
 
     message: str
@@ -146,7 +195,7 @@ class Error(Struct, frozen=True, dict=True, tag="error", tag_field="type", omit_
 
     @classmethod
     def of(cls, error: ModelError, usage: Usage = UNREPORTED) -> "Error":
-        """The event that says what an exception says, with the exception's cause."""
+        """The event that says what an exception `error` says, with its cause and the `usage` so far."""
         made = cls(error.message, error.kind, error.retry_after, usage)
         vars(made)["cause"] = error.__cause__
         return made
@@ -175,7 +224,13 @@ AssistantMessageEvent = (
 
 
 class Timeout(Struct, frozen=True, gc=False):
-    """Seconds without content after which a stream is given up; pings and comments are not content."""
+    """Seconds without content after which a stream is given up; pings and comments are not content.
+
+    Args:
+        idle: between two pieces of content
+        first: until the first piece of content
+        connect: until there is a connection
+    """
 
     idle: float = 120.0
     first: float = 300.0
@@ -187,7 +242,22 @@ class Timeout(Struct, frozen=True, gc=False):
 
 
 class StreamOptions(Struct, frozen=True):
-    """How to ask. An adapter reports, by name and once, each option it cannot honour."""
+    """How to ask. An adapter reports, by name and once, each option it cannot honour.
+
+    Args:
+        temperature: randomness
+        max_tokens: tokens that a reply may have
+        api_key: the key, for the provider of the agent's model alone
+        session_id: what the provider may tell conversations apart by
+        timeout: seconds without content, or a `Timeout`
+        extra: fields of the request as the provider knows them
+        on_raw_payload: called with each request and each event as JSON
+        top_p: tokens that make up so much of the probability
+        seed: for the same reply twice, where a provider can
+        service_tier: such as "flex" or "priority"
+        verbosity: how long answers are
+        parallel_tool_calls: whether a reply may have several calls
+    """
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -288,22 +358,40 @@ class ToolSpec(Protocol):
     """What a model is told about a tool."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the model calls it by."""
+        ...
+
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What the model is told it does."""
+        ...
+
     @property
-    def parameters_schema(self) -> dict[str, Any]: ...
+    def parameters_schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        ...
 
 
 class OutputSchema(Struct, frozen=True):
-    """The JSON Schema of an answer, and its name."""
+    """The JSON Schema of an answer, and its name.
+
+    Args:
+        schema: the schema
+    """
 
     name: str
     schema: Mapping[str, Any]
 
 
 class LlmContext(Struct, frozen=True):
-    """What a model is asked: a snapshot that later turns never change."""
+    """What a model is asked: a snapshot that later turns never change.
+
+    Args:
+        system_prompt: the prompt
+        messages: the history, as it is sent
+        tools: what the model may call
+    """
 
     system_prompt: str
     messages: Sequence[LlmMessage]
@@ -334,7 +422,7 @@ def encode_event(event: AssistantMessageEvent) -> bytes:
 
 
 def decode_event(data: bytes | str) -> AssistantMessageEvent:
-    """A stream event from JSON; an unknown type is an `InvalidInput` that names it."""
+    """A stream event from JSON `data`; an unknown type is an `InvalidInput` that names it."""
     return read(_decoder, data, "a stream event")
 
 

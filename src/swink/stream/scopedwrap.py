@@ -48,6 +48,6 @@ def through(wrap: Wrap) -> Generator[None]:
 
 
 def asked_through(stream_fn: StreamFn) -> StreamFn:
-    """The stream function, as the enclosing blocks have it asked."""
+    """The `stream_fn`, as the enclosing blocks have it asked."""
     wrapping = _current.get()
     return stream_fn if wrapping is None else wrapping(stream_fn)

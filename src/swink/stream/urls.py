@@ -23,7 +23,7 @@ _OF_THE_CONNECTION = frozenset(
 
 
 def origin_of(url: object) -> str | None:
-    """Scheme, host and port of a URL; None for anything that is not a URL."""
+    """Scheme, host and port of a `url`; None for anything that is not a URL."""
     if not url:
         return None
     try:

@@ -97,14 +97,16 @@ class BlockWriter:
         self._pending.append(TextDelta(index, text))
 
     def think(self, text: str) -> None:
-        """Thinking without block boundaries: it joins the thinking block that is open, or opens one."""
+        """Add `text` to the thinking block that is open, or open one: thinking without block boundaries."""
         index = self._thinking
         if index is None:
             index = self._thinking = self.begin_thinking()
         self._pending.append(ThinkingDelta(index, text))
 
     def sign(self, signature: str, index: int | None = None) -> None:
-        """The signature of an open block, or of the thinking that `think` writes; it goes out at its end."""
+        """The `signature` of the open block at `index`, or of the thinking that `think` writes; it goes out
+        at its end.
+        """
         if index is None:
             if self._thinking is None:
                 self._thinking = self.begin_thinking()
@@ -112,7 +114,7 @@ class BlockWriter:
         self._signatures[index] = signature
 
     def cite(self, index: int, citation: Citation) -> None:
-        """Where an open text block comes from; it goes out when the block closes."""
+        """Where the open text block at `index` comes from: a `citation`, which goes out at its end."""
         self._citations.setdefault(index, []).append(citation)
 
     def add_block(self, block: Media | Extension) -> int:
@@ -134,12 +136,12 @@ class BlockWriter:
         return self._begin(ThinkingStart(self._count), ThinkingDelta)
 
     def begin_call(self, id: str, name: str) -> int:
-        """Open a tool call; its index."""
+        """Open a call, `id`, of the tool `name`; its index."""
         self.end_current()
         return self._begin(ToolCallStart(self._count, id, name), ToolCallDelta)
 
     def add(self, index: int, delta: str) -> None:
-        """More of an open block."""
+        """Add `delta` to the open block at `index`."""
         self._filled.add(index)
         self._pending.append(self._open[index](index, delta))
 
@@ -151,6 +153,7 @@ class BlockWriter:
         redacted: bool = False,
         citations: Sequence[Citation] = (),
     ) -> None:
+        """Close the block at `index`, with its `signature`, its `citations`, and whether it is `redacted`."""
         kind = self._open.pop(index)
         if index == self._text or index == self._thinking:
             self._text = self._thinking = None
@@ -169,21 +172,23 @@ class BlockWriter:
             self.end(index)
 
     def is_open(self, index: int) -> bool:
-        """Whether a block is open."""
+        """Whether the block at `index` is open."""
         return index in self._open
 
     def is_filled(self, index: int) -> bool:
-        """Whether anything was added to a block."""
+        """Whether anything was added to the block at `index`."""
         return index in self._filled
 
     def report(self, usage: Usage, cost: Cost | None = None) -> None:
-        """What the reply has used so far; it goes out at once, since the reply may be cut off."""
+        """What the reply has used so far, its `usage` and `cost`; it goes out at once: the reply may be cut
+        off.
+        """
         if usage != self.usage or cost != self.cost:
             self.usage, self.cost = usage, self.cost if cost is None else cost
             self._pending.append(UsageUpdate(usage, self.cost))
 
     def read(self, done: int, total: int) -> None:
-        """How many tokens of the prompt the model has read."""
+        """How many tokens of the prompt the model has read: `done` of `total`."""
         self._pending.append(PromptProgress(done, total))
 
     def settle(self) -> None:
@@ -191,12 +196,15 @@ class BlockWriter:
         self.settled = not self.usage.unknown
 
     def done(self, stop_reason: StopReason, usage: Usage | None = None, cost: Cost | None = None) -> None:
-        """The reply is complete; without figures those that were reported last are final."""
+        """The reply is complete, with its `stop_reason`; without `usage` and `cost` those reported last are
+        final.
+        """
         self.finish(
             Done(stop_reason, self.usage if usage is None else usage, self.cost if cost is None else cost)
         )
 
     def fail(self, error: ModelError) -> None:
+        """The reply has failed with an `error`."""
         usage = self.usage
         if self.settled:
             usage = usage if usage.total else Usage()
@@ -205,7 +213,7 @@ class BlockWriter:
         self.finish(Error.of(error, usage))
 
     def finish(self, terminal: Done | Error) -> None:
-        """The reply is over: close the blocks that are open, in index order.
+        """The reply is over with the event `terminal`: close the blocks that are open, in index order.
 
         At `length` a call that has no arguments yet stays open: it was cut off, not called with none.
         """

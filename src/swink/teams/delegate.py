@@ -80,7 +80,8 @@ def agent_tool(
     its own. `remember=True` uses the very agent given, whose conversation goes on from call to call, one at
     a time. With `output` the answer is data of that shape. Agents may be nested `max_depth` deep. Approvals
     inside are asked of the sub-agent's own `approve`; they cannot be deferred, since the call around them
-    cannot wait: the caller's model is told. Defer the approval of this tool instead.
+    cannot wait: the caller's model is told. Defer the approval of this tool instead. `name` and `description`
+    are what the caller's model is told, `timeout` is in seconds, `requires_approval` as for `tool`.
 
     >>> lead = Agent(model, tools=[agent_tool(researcher, "research", "Finds sources on a question.")])
     """

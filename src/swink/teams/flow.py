@@ -27,7 +27,12 @@ NestedStream = EventStream[None, NestedEvent]
 
 
 class Flow:
-    """Members and their order; made by `sequential`, `parallel` and `loop`, and may be a member itself."""
+    """Members and their order; made by `sequential`, `parallel` and `loop`, and may be a member itself.
+
+    Args:
+        members: agents, teams and flows by name
+        body: lets them work
+    """
 
     def __init__(self, members: Mapping[str, Member], body: Body) -> None:
         if not members:
@@ -37,17 +42,21 @@ class Flow:
         self._active: FlowRun | None = None
 
     async def run(self, input: Input, *, deadline: float | None = None) -> AgentResult:
-        """Run to the end and return the result: everybody's messages, usage and cost."""
+        """Run on `input` to the end; the result has everybody's messages, usage and cost. `deadline` is in
+        seconds.
+        """
         return await self.perform(input, lambda event: None, deadline=deadline)
 
     def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
-        """`run` for code without an event loop."""
+        """`run`, with its `input` and `deadline`, for code without an event loop."""
         if running_loop() is not None:
             raise SyncInAsyncContext
         return run_to_end(self.run(input, deadline=deadline))
 
     def stream(self, input: Input, *, deadline: float | None = None) -> NestedStream:
-        """A run as a stream of events, each with the path of the agent it comes from."""
+        """A run on `input` as a stream of events, each with the path of the agent it comes from (`deadline`:
+        seconds).
+        """
 
         def begin(buffer: Buffer) -> FlowRun:
             return self._begin_run(input, buffer.push, deadline, buffer.wake)
@@ -55,7 +64,7 @@ class Flow:
         return EventStream(begin, Subscribers(), FlowRun.outcome, delta_of=_delta_of)
 
     async def perform(self, input: Input, emit: Emit, *, deadline: float | None = None) -> AgentResult:
-        """Run to the end, reporting events."""
+        """Run on `input` to the end, or to the `deadline` in seconds, telling every event to `emit`."""
         run = self._begin_run(input, emit, deadline, lambda: None)
         await run.life.wait()
         return run.outcome()
@@ -75,7 +84,7 @@ class Flow:
         return Flow({name: start_over(member) for name, member in self.members.items()}, self._body)
 
     async def step(self, name: str, input: Input | None, emit: Emit) -> AgentResult:
-        """Let one member work, unless the run was aborted."""
+        """Let the member `name` work on `input`, telling `emit` its events, unless the run was aborted."""
         active = self._active
         assert active is not None
         if (why := active.life.aborted) is not None:

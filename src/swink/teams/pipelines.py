@@ -19,7 +19,7 @@ def _text(result: AgentResult) -> Input:
 
 
 def sequential(*members: Member | Mapping[str, Member], hand_on: HandOn = _text) -> Flow:
-    """One after the other: each gets what `hand_on` makes of the result before it (its text).
+    """The `members` one after the other: each gets what `hand_on` makes of the result before it (its text).
 
     The first that fails, is aborted, or is stopped by a policy ends the run; the error or reason names it.
 
@@ -44,7 +44,8 @@ def sequential(*members: Member | Mapping[str, Member], hand_on: HandOn = _text)
 def parallel(
     *members: Member | Mapping[str, Member], join: Callable[[Mapping[str, AgentResult]], str] | None = None
 ) -> Flow:
-    """All at once on the same input; `join` makes one text of the results (by default each under its name).
+    """All `members` at once on one input; `join` makes one text of the results (by default each under its
+    name).
 
     A failure does not disturb the others: all messages and texts are in the result, which names each failure.
 
@@ -76,7 +77,8 @@ def loop(
     max_rounds: int = 10,
     hand_on: HandOn = _text,
 ) -> Flow:
-    """Again and again, each round on what `hand_on` makes of the last, until `until(result)` or `max_rounds`.
+    """Run a `member` again, on what `hand_on` makes of the last result, until `until(result)` or
+    `max_rounds`.
 
     >>> rounds = loop(sequential(writer, critic), until=lambda result: "APPROVED" in result.text)
     >>> final = await rounds.run("A haiku.")

@@ -29,6 +29,10 @@ def transfer_tool(
 ) -> Tool:
     """The tool with which an agent hands off; `targets` are names, or a mapping from name to purpose.
 
+    Args:
+        name: of the tool
+        description: what the model is told of it
+
     >>> support = Agent(model, tools=[transfer_tool({"billing": "Invoices and refunds."})])
     """
     known: dict[str, str] = {**targets} if isinstance(targets, Mapping) else dict.fromkeys(targets, "")
@@ -89,6 +93,12 @@ current_route: ContextVar[TransferRoute | None] = ContextVar("swink.transfer_rou
 class Team:
     """Agents that hand one conversation over to each other; the one that has it answers, in later runs too.
 
+    Args:
+        agents: the members by name
+        start: the first to answer (default: the first of them)
+        max_transfers: of one run
+        allow_cycles: whether a run may come back to an agent
+
     >>> team = Team({"support": support, "billing": billing})
     >>> answer = await team.run("I was charged twice.")
     """
@@ -119,27 +129,33 @@ class Team:
         self._flow = Flow(self.agents, self._body)
 
     async def run(self, input: Input, *, deadline: float | None = None) -> AgentResult:
+        """Run on `input` to the end, whoever answers; `deadline` is in seconds."""
         return await self._flow.run(input, deadline=deadline)
 
     def run_sync(self, input: Input, *, deadline: float | None = None) -> AgentResult:
+        """`run`, with its `input` and `deadline`, for code without an event loop."""
         return self._flow.run_sync(input, deadline=deadline)
 
     def stream(self, input: Input, *, deadline: float | None = None) -> NestedStream:
-        """A run as a stream of events, each with the name of the agent it comes from."""
+        """A run on `input` as a stream of events, each with its agent's name; `deadline` is in seconds."""
         return self._flow.stream(input, deadline=deadline)
 
     async def perform(self, input: Input, emit: Emit) -> AgentResult:
+        """Run on `input` to the end, telling every event to `emit`."""
         return await self._flow.perform(input, emit)
 
     def abort(self) -> None:
+        """End the run that is under way, whoever answers."""
         self._flow.abort()
 
     @property
     def is_running(self) -> bool:
+        """Whether a run is under way."""
         return self._flow.is_running
 
     @property
     def messages(self) -> Snapshot:
+        """The conversation, as the agent that has it knows it."""
         return self.agents[self.active].messages
 
     def reset(self) -> None:

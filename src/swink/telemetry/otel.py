@@ -32,6 +32,10 @@ def instrument(
     say, without secrets. With `propagate` requests to models carry the trace context in their headers; MCP
     servers always get it. Called again, the new choice replaces the one before.
 
+    Args:
+        tracer_provider: who gets the spans
+        meter_provider: who gets the metrics
+
     >>> swink.telemetry.instrument()
     """
     global _instrumented

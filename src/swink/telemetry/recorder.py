@@ -208,6 +208,10 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Generator[Sp
 
     Not for generators: a block that is left by a `yield` is current wherever the generator is read.
 
+    Args:
+        name: what a trace calls it
+        attributes: what is known at its beginning
+
     >>> with span("nightly report", {"report.date": today}) as report:
     ...     await agent.run("Write it.")
     """

@@ -34,7 +34,8 @@ _encoder = msgspec.json.Encoder(enc_hook=plain)
 
 @contextmanager
 def tracing(path: str | Path, *, content: bool = False) -> Generator[None]:
-    """Write a trace of all that agents of this process do in this block; open it at ui.perfetto.dev.
+    """Write a trace of all that agents of this process do in this block to `path`; open it at
+    ui.perfetto.dev.
 
     What is still under way at its end is written as unfinished. `content=True` adds what messages, arguments
     and results say.

@@ -14,6 +14,10 @@ class ChaosModel:
     `disturb(request, event)` gets the number of the request and of the event in it, both from 0, and returns
     None (leave it), seconds (a delay before the event), "disconnect" (the stream just ends), "malformed",
     "error" (a retryable one), "cancel" (the running task is cancelled), or an exception to raise.
+
+    Args:
+        stream_fn: what is disturbed
+        disturb: says how, for each event
     """
 
     def __init__(

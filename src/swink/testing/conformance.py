@@ -53,6 +53,12 @@ async def check_stream_fn(
     `failing` is the same kind of function, set up so that it must fail (nobody listens, a wrong key).
     `secret` is the key that no error and no repr may show. `tools=False` leaves tool calls out. No single
     request may take longer than `seconds`.
+
+    Args:
+        fn: the stream function
+        model: the model that it is asked for
+        options: how it is asked
+        cancellations: at how many places it is cancelled
     """
     probe = _Probe(fn, _spec(model), options, secret, seconds)
     with _watched_tasks():

@@ -16,12 +16,14 @@ _ENDS = frozenset(("stop", "length", "tool_use", "transfer"))
 
 
 def history_problems(messages: Sequence[Any]) -> list[str]:
-    """Every break of the pairing of tool calls and results, in words."""
+    """Every break of the pairing of tool calls and results in `messages`, in words."""
     return violations(messages)
 
 
 def nesting_problems(events: Sequence[AgentEvent]) -> list[str]:
-    """Every start without its end, end without its start, and event outside its parent, in words."""
+    """Each of `events` that starts without its end, ends without its start, or is outside its parent, in
+    words.
+    """
     problems: list[str] = []
     stack: list[str] = []
     running: set[str] = set()
@@ -131,10 +133,12 @@ class EventCollector:
         self.events.append(event)
 
     def of(self, kind: type[T]) -> list[T]:
+        """The events of a `kind`, in order."""
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
     def names(self) -> list[str]:
+        """The names of the events, in order."""
         return [type(event).__name__ for event in self.events]
 
     def check(self) -> None:

@@ -12,7 +12,13 @@ TOOL_PROMPT = "What is the weather in Oslo? Use the tool."
 
 
 class ToolOnOffer(Struct, frozen=True):
-    """What the model is told about the tool."""
+    """What the model is told about the tool.
+
+    Args:
+        name: what the model calls
+        description: what it is for
+        parameters_schema: the JSON Schema of its arguments
+    """
 
     name: str
     description: str

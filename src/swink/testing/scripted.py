@@ -43,6 +43,10 @@ class ScriptedModel:
 
     A reply is a string, a content block, an exception, a stream event, a list of these, or a function of the
     context that returns one. Every context it was asked with is in `calls`.
+
+    Args:
+        replies: what it says, one for each request
+        usage: the tokens that each reply reports
     """
 
     def __init__(self, replies: Iterable[Any], *, usage: Usage = Usage(input=1, output=1)) -> None:
@@ -77,7 +81,7 @@ class ScriptedModel:
 
 
 def script(reply: Any, usage: Usage = Usage()) -> Iterable[AssistantMessageEvent | Pause | BaseException]:
-    """A reply of a script as stream events."""
+    """A `reply` of a script as stream events, with its `usage`."""
     pieces: list[Piece] = list(cast("Iterable[Any]", reply)) if isinstance(reply, list | tuple) else [reply]
     if any(isinstance(piece, Start) for piece in pieces):
         yield from pieces

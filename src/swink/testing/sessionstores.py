@@ -42,7 +42,9 @@ ODD_QUERIES = (*_SIGNS, "AND", "NOT x", "foo-bar", "a:b")
 
 
 async def check_session_store(make: Callable[[], Any]) -> None:
-    """Assert that a store keeps its promises; the `AssertionError` lists every one that it breaks."""
+    """Assert that the stores of `make` keep their promises; the `AssertionError` lists every one that is
+    broken.
+    """
     problems: list[str] = []
     for door in ("async", "sync"):
         store = make()

@@ -53,7 +53,11 @@ _OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 class Inside(Struct, frozen=True, eq=False):
-    """The tools that a tool calls itself, and how it is made with fewer of them."""
+    """The tools that a tool calls itself, and how it is made with fewer of them.
+
+    Args:
+        remake: makes the tool anew, with these tools inside
+    """
 
     tools: tuple["Tool", ...]
     remake: Callable[[Sequence["Tool"]], "Tool"]
@@ -65,7 +69,10 @@ class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
     `prepare` turns JSON arguments into what `run` takes, or raises `InvalidArguments` with every violation.
     `requires_approval` may be a function of the arguments. A `read_only` tool changes nothing, so plan mode
     offers it. A `deferred` tool is not sent to the model, which finds it when it needs it ("auto": if all
-    tools that say so take more than 5 % of the model's window).
+    tools that say so take more than 5 % of the model's window). `name`, `description` and `shape` are what
+    a model is told, `label` is for people; `body` runs a call of the function with this `signature`.
+    `sequential` calls run alone, others by `priority`; `timeout` is in seconds; `idempotent` calls may run
+    again; `isolation` is a process; `max_result` is in characters; `inside` has tools that it calls.
     """
 
     name: str
@@ -98,7 +105,7 @@ class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
         execute: Callable[[str, dict[str, Any], ToolContext], Any],
         **options: Any,
     ) -> "Tool":
-        """A tool from a JSON Schema and `execute(call_id, arguments, ctx)`, sync or async."""
+        """By `name`, `description`, `parameters_schema`, `execute(call_id, arguments, ctx)` and `options`."""
         shape = _shape_of_object(name, parameters_schema)
 
         async def body(call_id: str, arguments: Any, ctx: ToolContext) -> Any:
@@ -153,11 +160,11 @@ class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
         return copy_json(arguments) if self.isolation else converted
 
     async def execute(self, call_id: str, arguments: Mapping[str, Any], ctx: ToolContext[WantsT]) -> Any:
-        """Validate the arguments and run the tool."""
+        """Validate the arguments and run the tool, as the call `call_id` with its `ctx`."""
         return await self.body(call_id, self.prepare(arguments), ctx)
 
     def needs_approval(self, arguments: dict[str, Any]) -> bool:
-        """Whether this call asks for approval in smart mode; it does if the rule itself fails."""
+        """Whether a call with these `arguments` asks in smart mode; it does if the rule itself fails."""
         rule = self.requires_approval
         if rule is True or rule is False:
             return rule
@@ -168,7 +175,9 @@ class Tool(Struct, Generic[WantsT], frozen=True, eq=False, kw_only=True):
             return True
 
     def call_here(self, arguments: Mapping[str, Any]) -> Any:
-        """Run the function in this very thread: what the child process of an isolated tool does."""
+        """Run the function on `arguments` in this very thread: what the child process of an isolated tool
+        does.
+        """
         assert self.function is not None
         assert self.signature is not None
         value = self.function(**self.signature.arguments(arguments))
@@ -242,8 +251,8 @@ def tool(
 ) -> Any:
     """Make a typed function a tool, with a schema from its annotations and descriptions from its docstring.
 
-    `read_only=True` says that it changes nothing, so plan mode offers it; `deferred=True` keeps it out of
-    the model's context until the model looks for it.
+    `name` and `description` replace the function's own; the other `options` are fields of `Tool`, such as
+    `requires_approval`, `timeout`, and `read_only=True`: it changes nothing, so plan mode offers it.
     """
     _check_names(options, ("name", "description", *_OPTIONS, "isolation"))
     if function is None:
@@ -262,7 +271,7 @@ def is_tool_name(name: str) -> bool:
 
 
 def as_tool(value: Any) -> Tool:
-    """A `Tool` from what `tools=[…]` takes: a Tool, a typed function, or an object shaped like a tool."""
+    """A `Tool` from a `value` that `tools=[…]` takes: a Tool, a typed function, an object shaped like one."""
     if isinstance(value, Tool):
         return cast(Tool, value)
     known: Tool | None = getattr(value, "__swink_tool__", None)
@@ -298,7 +307,7 @@ def as_tool(value: Any) -> Tool:
 
 
 def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
-    """All as tools; two of one name are refused."""
+    """All `values` as tools; two of one name are refused."""
     tools = tuple([as_tool(value) for value in check_list("tools", values, "tools")])
     check_names(tools)
     return tools
@@ -318,7 +327,7 @@ def check_names(tools: Sequence[Tool]) -> None:
 async def call_off_loop(
     function: Callable[..., Any], *values: Any, name: str, cancel: Callable[[], None] = lambda: None
 ) -> Any:
-    """Call a foreign function: here if it is async, in a worker thread if it may block."""
+    """Call a function with `values`: here if it is async, in a thread `name` otherwise (see `cancel`)."""
     if _is_async(function):
         return await function(*values)
     return await resolve(await run_in_thread(lambda: function(*values), {}, name, cancel))

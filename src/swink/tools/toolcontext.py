@@ -25,6 +25,13 @@ class ToolContext(Generic[DepsT]):
 
     `state` is the session's JSON dict, shared with policies and other tools. `deps` is whatever the program
     gave the agent (a database, a client): a tool that takes `ctx: ToolContext[Db]` has `ctx.deps: Db`.
+
+    Args:
+        call_id: the id of the call
+        name: the tool
+        emit: tells subscribers of progress
+        charge: counts what the call spends
+        loop: the event loop of the run
     """
 
     __slots__ = (
@@ -71,7 +78,8 @@ class ToolContext(Generic[DepsT]):
         return ()
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call one of the tools that the running tool has inside of it (`Tool.inside`).
+        """Call one of the tools that the running tool has inside (`Tool.inside`), by its `name`, with
+        `arguments`.
 
         Policies, approvals, the journal and telemetry see it like a call of the model's own. Whatever goes
         wrong with it is its result. `CallWaits` is raised while it waits for an approval: let it pass.
@@ -79,11 +87,11 @@ class ToolContext(Generic[DepsT]):
         raise NotImplementedError("only a tool that an agent runs can call others")
 
     def update(self, update: Any) -> None:
-        """Report progress; safe from any thread, in order, always before the result."""
+        """Report progress, any `update`; safe from any thread, in order, always before the result."""
         self._on_loop(lambda: self._report(update))
 
     def charge(self, usage: Usage, cost: Cost | None = None) -> None:
-        """Count model usage of the tool's own (a sub-agent's) in the run's totals."""
+        """Count model `usage` of the tool's own (a sub-agent's), and its `cost`, in the run's totals."""
         self._on_loop(lambda: self._bill(usage, cost))
 
     async def wait_cancelled(self) -> None:

@@ -37,7 +37,11 @@ class ToolError(AgentError):
 
 
 class Transfer(Struct, frozen=True):
-    """Return it from a tool to end the run and hand the conversation to another agent."""
+    """Return it from a tool to end the run and hand the conversation to another agent.
+
+    Args:
+        text: what is said to it
+    """
 
     to: str
     text: str = ""
@@ -55,7 +59,7 @@ class InvalidArguments(ToolError):
 
 
 def as_result(value: Any) -> ToolResult:
-    """What a tool returned, as a result."""
+    """The `value` that a tool returned, as a result."""
     if type(value) is str or isinstance(value, str):
         return ToolResult((Text(value),) if value else ())
     match value:
@@ -121,7 +125,7 @@ def cut_result(result: ToolResult, limit: int) -> ToolResult:
 
 
 def failure(text: str) -> ToolResult:
-    """A result that tells the model what went wrong."""
+    """A result that tells the model in a `text` what went wrong."""
     return ToolResult((Text(text),), is_error=True)
 
 

@@ -24,7 +24,14 @@ _Change = Callable[[TurnContext, Sequence[Tool]], Sequence[Tool]]
 
 
 class ToolSet:
-    """Tools that are changed on their way to an agent; it is a `ToolSource`."""
+    """Tools that are changed on their way to an agent; it is a `ToolSource`.
+
+    Args:
+        source: tools, or a source of tools
+        change: makes a tool of a tool, or None
+        what: the change in words, for errors
+        is_changing: whether it may differ from turn to turn
+    """
 
     def __init__(self, source: Any, change: _Change, what: str, is_changing: bool = True) -> None:
         self._source = source
@@ -41,7 +48,7 @@ class ToolSet:
         return self.tools_for(TurnContext())
 
     def tools_for(self, context: TurnContext) -> Sequence[Tool]:
-        """The tools of a turn."""
+        """The tools of the turn that `context` is of."""
         found = list(_members(self._source, context))
         try:
             check_names(found)
@@ -62,7 +69,7 @@ def prefixed(tools: Any, prefix: str) -> ToolSet:
 
 
 def filtered(tools: Any, wanted: Callable[[Tool], bool]) -> ToolSet:
-    """The tools that a function says True to."""
+    """The tools that `wanted` says True to."""
     if not callable(wanted):
         raise InvalidInput(f"filtered() takes a function of a tool, not {wanted!r:.80}")
     return _made(tools, lambda _, found: [tool for tool in found if wanted(tool)], "filtered(...)")
@@ -85,7 +92,7 @@ def renamed(tools: Any, names: Mapping[str, str]) -> ToolSet:
 
 
 def prepared(tools: Any, prepare: Callable[[TurnContext, Tool], Tool | None]) -> ToolSet:
-    """The tools as a function makes them for each turn; None leaves one out.
+    """The tools as `prepare` makes them for each turn; None leaves one out.
 
     It is called in a worker thread, with what is known at the start of the turn: its dependencies, the state
     and the messages.

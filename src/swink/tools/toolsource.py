@@ -31,7 +31,7 @@ class ToolSource(Protocol):
 
 
 def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
-    """All as tools, except sources, which stay what they are; two tools of one name are refused.
+    """All `values` as tools, except sources, which stay what they are; two tools of one name are refused.
 
     A sequence that is a source itself is the only one.
     """
@@ -47,7 +47,13 @@ def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
 
 
 class TurnContext(Struct, frozen=True):
-    """What is known at the start of a turn, for what decides about its tools."""
+    """What is known at the start of a turn, for what decides about its tools.
+
+    Args:
+        deps: the dependencies of the run
+        state: the session's state
+        messages: the history so far
+    """
 
     deps: Any = None
     state: Mapping[str, Any] = {}
@@ -61,7 +67,9 @@ class TurnContext(Struct, frozen=True):
 
 
 def narrowed(tools: Iterable[Tool], keep: Callable[[Tool], bool]) -> list[Tool]:
-    """The tools that are kept; one with tools inside is made anew with those of them that are, if any is."""
+    """The tools that `keep` says True to; one with tools inside is made anew with those of them that are
+    kept.
+    """
     found: list[Tool] = []
     for tool in tools:
         if (inside := tool.inside) is not None:
@@ -89,7 +97,8 @@ async def offered_tools(
     warned: set[str],
     context: TurnContext | None = None,
 ) -> tuple[Tool, ...]:
-    """The tools of a turn, each source asked once. Of two with one name the one named by itself stays.
+    """The tools of a turn's `offers`, each source asked once. Of two with one name the one named by itself
+    stays.
 
     A name of the `reserved` ones, which the run adds, is left out. `warned` remembers the names of tools left
     out, so that each is told once. A source may have `tools_for(context)` instead of `tools()`.

@@ -87,6 +87,12 @@ class SlidingWindow:
     the budget is passed the window is cut down to three quarters of it, so that the prefix a provider has
     cached stays the same for many turns. Without a budget it is sized for the model that is asked. With
     `prune`, old and large tool results are cut short first.
+
+    Args:
+        budget: tokens that may be sent; None takes what the model has room for
+        overflow_budget: the same after the provider has refused a request as too long
+        anchor: how many of the first messages are always kept
+        prune: cut old and large tool results short before messages are dropped
     """
 
     def __init__(
@@ -134,7 +140,13 @@ class SlidingWindow:
         return self._windowed(messages, overflow, self.room)
 
     def fit(self, messages: Sequence[Message], overflow: bool, request: ContextRequest) -> Sequence[Message]:
-        """The messages to send in this request."""
+        """The messages to send in this request.
+
+        Args:
+            messages: the history
+            overflow: whether the provider has just refused a request as too long
+            request: the model, the prompt and the tools of the request
+        """
         last, window, model = self._last, self, request.model
         if self._sizes is not None:
             if last is not None and last[0] is model:

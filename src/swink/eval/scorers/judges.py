@@ -78,7 +78,14 @@ class NoVerdict(AgentError):
 
 
 class Panel:
-    """The judges of one attempt, called with a rubric; `verdicts` and `cost` say what came of it."""
+    """The judges of one attempt, called with a rubric; `verdicts` and `cost` say what came of it.
+
+    Args:
+        case: the case of the attempt
+        trajectory: what the agent did
+        judges: the models to ask, each alone
+        ask: what asks them, instead of their providers' adapters
+    """
 
     def __init__(
         self,

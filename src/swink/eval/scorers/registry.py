@@ -47,7 +47,11 @@ More keywords are options that a case file may give; one named `judge` gets the 
 
 
 class Scorer(Struct, frozen=True):
-    """A way to score attempts; it can be called like the function it was made of."""
+    """A way to score attempts; it can be called like the function it was made of.
+
+    Args:
+        name: what it is called in case files and results
+    """
 
     name: str
     function: ScoreFunction

@@ -43,7 +43,7 @@ def export(
     *,
     progress: Progress | None = None,
 ) -> str:
-    """A session as text in one of `EXPORT_FORMATS`; secrets in it are redacted.
+    """A session as text in a `format` of `EXPORT_FORMATS`; secrets in it are redacted.
 
     A long session takes seconds: `progress(done, total)` is called meanwhile. `store.sync.read(id)` has
     everything in the order in which it happened; of a session that is open, it is what that adds up to.

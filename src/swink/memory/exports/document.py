@@ -36,7 +36,7 @@ def write_document(meta: SessionMeta, records: Iterable[Record]) -> str:
 
 
 def read_export(text: str | bytes) -> Stored:
-    """A session as it was exported; `store.backend.create(stored.meta, stored.records)` keeps it."""
+    """A session as its `text` was exported; `store.backend.create(stored.meta, stored.records)` keeps it."""
     check_type("read_export()", text, (str, bytes))
     try:
         data = msgspec.json.decode(text)

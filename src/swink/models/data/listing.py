@@ -47,6 +47,12 @@ class ModelEntry(Struct, frozen=True, omit_defaults=True):
     `match` are the names it goes by: `=` is followed by a whole name, `^` by its beginning, `$` by its end,
     `*` by any part, `#` by what a date follows, `!` by what is no part of it. Without any it is `id` alone.
     `hidden` is what is no longer offered, or no model to talk to.
+
+    Args:
+        context_window: tokens that fit
+        max_output: tokens of a reply
+        capabilities: what it can take
+        service_tiers: prices of each tier other than the usual one
     """
 
     id: str
@@ -62,7 +68,7 @@ class ModelEntry(Struct, frozen=True, omit_defaults=True):
     hidden: bool = False
 
     def price(self, at: datetime | None = None, service_tier: str | None = None) -> Price | None:
-        """The price now or at another time; None if it is unknown."""
+        """The price now or `at` another time, at a `service_tier`; None if it is unknown."""
         rates = self.prices if service_tier is None else self.service_tiers.get(service_tier, ())
         if len(rates) < 2:
             return rates[0].price if rates else None
@@ -124,7 +130,8 @@ def _fits(name: str, kind: str, text: str) -> bool:
 
 
 def spellings(model_id: str) -> Iterator[str]:
-    """The names a model may be listed under: its own, with its date written another way, then without it.
+    """The names that `model_id` may be listed under: itself, with its date written another way, then without
+    it.
 
     The region that a name of Bedrock begins with is left out last.
     """

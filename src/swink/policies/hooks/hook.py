@@ -26,6 +26,9 @@ class Hook(Struct, frozen=True):
     `matcher` names tools, with `|` between them, or is a regular expression; empty or `*` is every tool. For
     SessionStart, PreCompact and Notification it names what began them. With `foreign_names` the matcher and
     the payload have the other program's names of tools and arguments, else ours.
+
+    Args:
+        timeout: seconds for the command
     """
 
     event: Event

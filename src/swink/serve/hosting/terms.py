@@ -28,7 +28,11 @@ LOCAL = Caller("local")
 
 
 class AgentRequest(Struct, frozen=True):
-    """What a factory is told: for whom the agent is, and for which conversation."""
+    """What a factory is told: for whom the agent is, and for which conversation.
+
+    Args:
+        caller: who asks
+    """
 
     caller: Caller
     conversation: str | None = None
@@ -42,7 +46,11 @@ Factory = Callable[[AgentRequest], Agent[Any, Any] | Awaitable[Agent[Any, Any]]]
 
 
 class ServeLimits(Struct, frozen=True, kw_only=True):
-    """What a served agent allows; what is over a limit gets a status that says so, and nothing is lost."""
+    """What a served agent allows; what is over a limit gets a status that says so, and nothing is lost.
+
+    Args:
+        runs_per_caller: runs at the same time of one caller
+    """
 
     body: int = 16 * 1024 * 1024
     """Bytes of a request."""

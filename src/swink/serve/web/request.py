@@ -22,7 +22,13 @@ _LOCAL_ONLY = "this server lets nobody in from elsewhere (it has no authorize an
 
 
 class WebRequest(Struct, frozen=True):
-    """What `authorize` decides on. Names of headers are in small letters."""
+    """What `authorize` decides on. Names of headers are in small letters.
+
+    Args:
+        method: such as "POST"
+        query: what follows the path
+        scheme: "http" or "https"
+    """
 
     method: str
     path: str

@@ -32,7 +32,9 @@ logger = logging.getLogger("swink.wrappers")
 
 
 def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
-    """Write every exchange to a cassette, a JSONL file without secrets; `replayed` plays it back."""
+    """Write every exchange of `stream_fn` to a cassette at `path`, JSONL without secrets; `replayed` plays it
+    back.
+    """
     cassette = Cassette(path)
 
     async def stream(model: ModelSpec, context: LlmContext, options: StreamOptions) -> Events:
@@ -57,7 +59,7 @@ def recorded(stream_fn: StreamFn, path: str | Path) -> StreamFn:
 
 
 def replayed(path: str | Path, *, again: bool = False) -> StreamFn:
-    """Play a cassette back, offline; a request that is not on it raises `CacheMiss` with a diff.
+    """Play the cassette at `path` back, offline; a request that is not on it raises `CacheMiss` with a diff.
 
     With `again`, a request that is asked more often than it was recorded is answered from the first on.
     """
@@ -119,7 +121,8 @@ def _asked_of(request: Mapping[str, Any]) -> list[Any]:
 
 
 def cached(stream_fn: StreamFn, path: str | Path) -> StreamFn:
-    """Answer from the cassette, free of charge; ask and record what it has no answer for, but no failure.
+    """Answer from the cassette at `path`, free of charge; else ask the `stream_fn` and record it, but no
+    failure.
 
     Two requests are the same if everything that is sent is the same, and also the model, the server, the key
     and the session; a key that the stream function brings itself counts by its `asker()`. A reply that holds

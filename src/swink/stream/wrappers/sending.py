@@ -34,7 +34,7 @@ _TRAITS = ("timeout", "honours", "base_url", "asker", "check_key", "native_outpu
 
 
 def fallback(*stream_fns: StreamFn) -> StreamFn:
-    """Ask the first; if it fails retryably or just ends before any content, ask the next.
+    """Ask the first of `stream_fns`; if it fails retryably or just ends before any content, ask the next.
 
     `options.api_key` and `options.headers` were given for the first: another gets them only where it is known
     to ask the same server.
@@ -102,7 +102,8 @@ def _beside(event: E, spent: UsageUpdate) -> E:
 def rate_limited(
     stream_fn: StreamFn, *, per_minute: float | None = None, concurrent: int | None = None
 ) -> StreamFn:
-    """At most `per_minute` requests a minute, and `concurrent` at once, of all threads and event loops.
+    """Ask `stream_fn` at most `per_minute` times a minute, and `concurrent` at once, of all threads and event
+    loops.
 
     The others wait their turn, first come, first served; the time limits of a reply begin when it has come.
     """

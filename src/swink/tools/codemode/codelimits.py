@@ -6,7 +6,11 @@ from swink.errors import MisuseError
 
 
 class CodeLimits(Struct, frozen=True):
-    """What one program may use: seconds of its own (not those of its calls), bytes, calls, printed bytes."""
+    """What one program may use: seconds of its own (not those of its calls), bytes, calls, printed bytes.
+
+    Args:
+        memory: bytes
+    """
 
     seconds: float = 10.0
     memory: int = 256 * 1024 * 1024

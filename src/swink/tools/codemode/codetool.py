@@ -38,6 +38,10 @@ def code_mode(tools: Sequence[Any], limits: CodeLimits = CodeLimits()) -> Tool:
     """One tool, `run_code`, whose programs call these tools: `Agent(tools=[code_mode([search, fetch])])`.
 
     Each call of a program passes policies, approvals, the journal and telemetry as one of the model's own.
+
+    Args:
+        limits: what a program may use
+        tools: what it may call
     """
     inside = as_tools(tools)
     if any(tool.inside is not None for tool in inside):

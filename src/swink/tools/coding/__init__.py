@@ -67,7 +67,7 @@ def coding_tools(
     linked: LinkedGit | None = None,
     is_trusted: Callable[[], bool] | None = None,
 ) -> list[Tool]:
-    """The tools for working in a directory.
+    """The tools for working in a directory, `root`; `limits` are those of a command.
 
     read_file, list_files, find_files, search_text, write_file, edit_file, delete_file, bash, fetch_url, todo.
 

@@ -29,7 +29,13 @@ _ENDED = 20
 
 
 class Job:
-    """One command: in front of its call, or in the background."""
+    """One command: in front of its call, or in the background.
+
+    Args:
+        call_id: the call that began it
+        command: what runs
+        directory: where
+    """
 
     def __init__(self, call_id: str, command: str, directory: str) -> None:
         self.call_id, self.command, self.directory = call_id, command, directory
@@ -49,6 +55,7 @@ class Job:
 
     @property
     def state(self) -> Literal["running", "ended"]:
+        """Whether it still runs, or has ended."""
         return "running" if self.ended is None else "ended"
 
     @property
@@ -57,7 +64,7 @@ class Job:
         return self.network is not None and self.network.take_asked()
 
     def take(self, data: bytes) -> None:
-        """Keep its output, of which the end matters."""
+        """Keep `data` of its output, of which the end matters."""
         self._size += len(data)
         self._tail += data[-_KEPT:]
         if len(self._tail) > 2 * _KEPT:
@@ -109,7 +116,9 @@ class Background:
         return tuple(self._front)
 
     def send(self, call_id: str | None = None) -> Job | None:
-        """Let the command of a call, else the newest one, go on in the background; None if there is none."""
+        """Let the command of the call `call_id`, else the newest one, go on in the background; None if there
+        is none.
+        """
         for job in reversed(self._front):
             if call_id in (None, job.call_id) and not job.moved.done():
                 job.moved.set_result(None)
@@ -138,7 +147,7 @@ class Background:
         start: Callable[[Job], Awaitable[Completed]],
         seconds: float | None,
     ) -> Completed | Job:
-        """Run a command until it ends or is sent here; without `seconds` it begins here."""
+        """Run the `command` of a call, `call_id`, in `directory`, by `start`; here without `seconds`."""
         if seconds is None and len(self._tasks) - len(self._front) >= MOST:
             raise ToolError(f"{MOST} commands are in the background already; stop one first")
         job = Job(call_id, command, directory)

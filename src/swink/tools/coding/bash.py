@@ -59,11 +59,14 @@ def bash_tools(
     outside: AskOutside | None = None,
     is_trusted: Callable[[], bool] | None = None,
 ) -> list[Tool]:
-    """bash for a workspace. With `keep_directory` a `cd` holds for later calls; they run one at a time.
+    """bash for a `workspace`. With `keep_directory` a `cd` holds for later calls; they run one at a time.
 
     With a `background` commands can begin or go on there, and there are tools to read and to end them.
     `outside` is asked whether a command that the sandbox made fail runs once more outside. While `is_trusted`
     git commands that set a repository up are carried out by us (`gitcommands.py`).
+
+    Args:
+        limits: what a command may use
     """
     git = None if is_trusted is None else GitCommands(sandbox, outside, is_trusted)
     shell = _Shell(workspace, sandbox, limits, keep_directory, background, outside, git)

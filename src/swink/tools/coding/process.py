@@ -49,6 +49,10 @@ class Limits(Struct, frozen=True):
     `memory` (including unmapped shared memory such as a memfd), `processes` and `disk` (by how much free
     space may shrink while the command runs) are checked ten times a second; the kernel also enforces `memory`
     for each process. `wall` is the longest timeout a model may set.
+
+    Args:
+        cpu: seconds of processor time
+        file_size: bytes of a file
     """
 
     wall: float = 600.0

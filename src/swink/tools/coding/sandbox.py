@@ -144,7 +144,12 @@ class Sandbox:
         limits: Limits = Limits(),
         network: CommandNetwork | None = None,
     ) -> Launch:
-        """A command as this sandbox runs it; `network` is that of `open_network`, which the caller closes."""
+        """The command `argv` in `cwd` as this sandbox runs it; `network` is `open_network`'s, closed by the
+        caller.
+
+        Args:
+            limits: what it may use
+        """
         since = self._commands.started
         plan = await self._plan_now()
         verdict = await self._choose(plan)
@@ -168,7 +173,9 @@ class Sandbox:
         return launch
 
     async def add_to(self, launch: Launch, private: str) -> Launch:
-        """Another sandbox's launch with this root to write too, guarded as it is here."""
+        """Another sandbox's launch with this root to write too, guarded as here; `private` is its scratch
+        directory.
+        """
         since = self._commands.started
         plan = await in_thread(self._look, False)
         if trouble := (await judge("bubblewrap", plan, network=False)).trouble:
@@ -177,7 +184,7 @@ class Sandbox:
         return bubblewrap.add_root(launch, plan, private, self._commands.running)
 
     def open_network(self, argv: Sequence[str]) -> CommandNetwork | None:
-        """The network of one command, if a `DomainGate` decides about it."""
+        """The network of the command `argv`, if a `DomainGate` decides about it."""
         is_line = "-c" in argv[1:-1]
         return None if self.gate is None else CommandNetwork(self.gate, argv[-1] if is_line else join(argv))
 
@@ -207,11 +214,13 @@ class Sandbox:
         return build_environment(self._environment)
 
     def explain(self, text: str, backend: str) -> list[str]:
-        """Notes for a model on what a text names and a command could not read or change."""
+        """Notes on what a `text` names and a command under this `backend` could not read or change."""
         return [] if self._plan is None else list(explain_refusals(self._plan, backend, text))
 
     def find_refusal(self, text: str, backend: str) -> str:
-        """What was refused to a command that failed and wrote this, if anything shows; blocks shortly."""
+        """What a `backend` refused to a command that failed and wrote this `text`, if anything; blocks
+        shortly.
+        """
         if self._plan is None:
             return ""
         return find_refusal(self._plan, backend, text, network=self._has_network)

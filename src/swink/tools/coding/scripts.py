@@ -49,7 +49,12 @@ NO_SCRIPT = (OSError, InvalidTool, ToolError, UnicodeDecodeError, tomllib.TOMLDe
 
 
 class BadScript(Struct, frozen=True):
-    """A file that was skipped, and why."""
+    """A file that was skipped, and why.
+
+    Args:
+        path: the file
+        reason: why
+    """
 
     path: str
     reason: str
@@ -61,6 +66,10 @@ class ScriptTools(Sequence[Tool]):
     `on_bad` is called once for each of those; by default a warning is logged.
     It is a `ToolSource`: `Agent(tools=scripts)` and `Agent(tools=[other, scripts])` offer the tools as the
     files are at the start of every turn.
+
+    Args:
+        directory: where the scripts are
+        sandbox: what runs them
     """
 
     def __init__(
@@ -146,7 +155,12 @@ def script_tools(
     sandbox: Sandbox | None = None,
     on_bad: Callable[[BadScript], None] | None = None,
 ) -> ScriptTools:
-    """The script tools of a directory; without a sandbox they run there with the user's rights."""
+    """The script tools of a directory; without a sandbox they run there with the user's rights. See
+    `ScriptTools`.
+
+    Args:
+        on_bad: called once for each file that is skipped
+    """
     return ScriptTools(directory, sandbox or Sandbox(directory, "none"), on_bad=on_bad)
 
 

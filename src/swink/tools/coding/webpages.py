@@ -68,7 +68,11 @@ class UrlRefused(ToolError):
 
 
 def fetch_tools(*, allowed: Iterable[str] = (), resolve: Resolve | None = None) -> list[Tool]:
-    """fetch_url. `allowed` are networks to fetch from besides the public internet, such as 127.0.0.0/8."""
+    """fetch_url. `allowed` are networks to fetch from besides the public internet, such as 127.0.0.0/8.
+
+    Args:
+        resolve: finds the addresses of a host instead of the system
+    """
     fetcher = Fetcher(parse_networks(allowed), resolve)
 
     @tool(requires_approval=True, idempotent=True, read_only=True)

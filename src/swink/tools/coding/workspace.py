@@ -131,7 +131,7 @@ class Workspace:
         self.add_roots(writable, shown)
 
     def add_roots(self, places: Sequence[str | Path], shown: Sequence[str | Path] = ()) -> None:
-        """Have these further directories, and no others; `shown` ones are not written."""
+        """Have these further directories, `places`, and no others; `shown` ones are not written."""
         self._further = tuple(map(str, select_roots(self.root, places)))
         self._shown = select_shown(self.root, shown)
         self._writable = [mark_writable(place) for place in (self.root, *map(Path, self._further))]
@@ -159,7 +159,8 @@ class Workspace:
     ) -> Generator[Spot, None, None]:
         """The place a path leads to, links resolved; with `write`, read-only places are refused.
 
-        Without `follow` a link at its end is refused. If the call was `judged`, it is that place or none.
+        Without `follow` a link at its end is refused; with `make_parents` folders are made. If the call was
+        `judged`, it is that place or none.
         """
         if self._given_hidden:  # one that was made since the last look may be a link
             real = map(os.path.realpath, self._given_hidden)
@@ -198,11 +199,11 @@ class Workspace:
         return os.path.relpath(target.path, root) if is_beneath(target.path, root) else None
 
     def bind(self, run: object | None, call_id: str, path: str, target: Target) -> None:
-        """Let a call touch what its path was judged by, and nothing else."""
+        """Let the call `call_id` of a `run` touch the `target` its path was judged by, and nothing else."""
         targets.remember(run, call_id, os.path.join(self.root, path), target)
 
     def judged(self, ctx: ToolContext, path: str) -> list[Target]:
-        """What a call was judged by, if it was."""
+        """What the call of `ctx` was judged by for `path`, if it was."""
         return targets.take_targets(ctx.call_id, os.path.join(self.root, path))
 
     def directory(self, path: str) -> str:
@@ -221,7 +222,7 @@ class Workspace:
         return full in self._hidden or not self._hidden.isdisjoint(above)
 
     def may_show(self, spot: Spot) -> bool:
-        """Whether the content of a file may be read: not if it holds credentials that nobody named."""
+        """Whether the content of `spot` may be read: not if it holds credentials that nobody named."""
         return not holds_credentials(spot.path, spot.directory) or self._readable.allows(spot.path)
 
     def parts(self, path: str) -> list[str]:

@@ -91,7 +91,7 @@ def check_is_type(name: str, hint: Any) -> None:
 
 
 def copy_json(value: Any) -> Any:
-    """A deep copy of JSON data."""
+    """A deep copy of a `value` of JSON."""
     if isinstance(value, dict):
         return {
             key: item if type(item) is str else copy_json(item)

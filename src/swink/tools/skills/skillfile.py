@@ -40,7 +40,12 @@ class SkillProblem(Struct, frozen=True):
 
 
 class BadSkill(Struct, frozen=True):
-    """A skill that cannot be used, and why."""
+    """A skill that cannot be used, and why.
+
+    Args:
+        path: the folder
+        problem: why
+    """
 
     path: Path
     problem: SkillProblem
@@ -50,7 +55,15 @@ class BadSkill(Struct, frozen=True):
 
 
 class Skill(Struct, frozen=True):
-    """A skill that can be used: what a model is told of it, and the instructions that it may enter."""
+    """A skill that can be used: what a model is told of it, and the instructions that it may enter.
+
+    Args:
+        name: what people and models call it
+        description: when to use it
+        body: the instructions
+        path: its folder
+        fields: what else the head of its file says
+    """
 
     name: str
     description: str
@@ -91,7 +104,7 @@ def find_skill_file(folder: Path) -> Path | None:
 
 
 def read_skills(place: str | Path) -> tuple[list[Skill], list[BadSkill]]:
-    """The skills of a folder of skills, or the one that a folder is, and those that are broken; blocking.
+    """The skills of the folder `place`, or the one that it is, and those that are broken; blocking.
 
     What is no folder with a SKILL.md is passed over.
     """

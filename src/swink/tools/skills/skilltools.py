@@ -31,11 +31,14 @@ skill, enter it before you begin, and follow it. Each is entered once."""
 
 
 def skill_tools(*places: str | Path, most_tokens: int = MOST_TOKENS) -> list[Tool]:
-    """The tools for the skills in some folders: `Agent(tools=[*skill_tools("skills")])`; blocking.
+    """The tools for the skills in some `places`: `Agent(tools=[*skill_tools("skills")])`; blocking.
 
     A place is a folder of skills, or the folder of one. Names and descriptions are in the description of
     `skill`, up to so many tokens; if there are more, `find_skills` searches the rest. Of two skills with one
     name the first counts. Without any skill there is no tool. A skill that is broken raises `InvalidInput`.
+
+    Args:
+        most_tokens: of names and descriptions together
     """
     found: dict[str, Skill] = {}
     for place in places:
