@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from swink.app.acp import Connection, EditorServer, LinePipes, OpenedConversation
+from swink.app.acp import Connection, EditorServer, OpenedConversation
 from swink.app.assistant.savedconversation import SavedConversation, open_store
 from swink.app.cli.acp_command import ConversationOpening
 from swink.app.cli.commands import parse_arguments
 from swink.messages import ModelSpec, Usage
 from swink.models import catalog
+from swink.system.linepipes import LinePipes
 from swink.testing import ScriptedModel
 
 MODEL = "scripted:large"

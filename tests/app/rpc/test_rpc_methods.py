@@ -12,10 +12,10 @@ import rpc_agents
 
 from swink import Agent
 from swink.app.acp.connection import Connection
-from swink.app.acp.linepipes import LinePipes
 from swink.app.rpc import ClientPerson, RpcServer
 from swink.memory import MemoryStore
 from swink.serve.hosting import Caller, Host
+from swink.system.linepipes import LinePipes
 
 
 class Program:

@@ -1,6 +1,5 @@
 """The coding agent with an editor's face: the Agent Client Protocol (ACP), version 1, on two pipes.
 
-linepipes        lines in and out, each in a thread: a slow editor never stops the event loop
 connection       JSON-RPC: requests of both sides, answers, errors, cancellation
 parameters       what an editor sends, decoded
 editorserver     the methods: which sessions there are, and who may use them
@@ -12,4 +11,3 @@ questions        calls, hosts, forms and trust, put to the person in the editor
 from swink.app.acp.connection import Connection as Connection
 from swink.app.acp.editorserver import EditorServer as EditorServer
 from swink.app.acp.editorserver import OpenedConversation as OpenedConversation
-from swink.app.acp.linepipes import LinePipes as LinePipes

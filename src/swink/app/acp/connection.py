@@ -15,10 +15,10 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from swink.app.acp.linepipes import LinePipes
 from swink.errors import AgentError, MissingKey
 from swink.messages.redact import redact_text
 from swink.system.aio import start_task, started
+from swink.system.linepipes import LinePipes
 from swink.system.oneline import shorten
 
 log = logging.getLogger("swink.acp")

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from swink.app.acp import Connection, EditorServer, LinePipes, OpenedConversation
-from swink.app.acp.linepipes import claimed_descriptors
+from swink.app.acp import Connection, EditorServer, OpenedConversation
 from swink.app.assistant.awaitedreports import AwaitReports
 from swink.app.assistant.modelchoice import choose_model
 from swink.app.assistant.modellist import has_key
@@ -21,6 +20,7 @@ from swink.errors import AgentError, MissingKey
 from swink.memory.store import SyncStore
 from swink.models.keys.store import key_places
 from swink.system.interrupts import interruptible
+from swink.system.linepipes import LinePipes, claimed_descriptors
 from swink.system.threads import run_to_end
 from swink.tools.coding.workspace import Workspace
 

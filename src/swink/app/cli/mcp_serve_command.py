@@ -10,8 +10,8 @@ from swink.app.cli.terminal import say
 from swink.errors import MisuseError
 from swink.stream.urls import is_loopback
 from swink.system.interrupts import interruptible
+from swink.system.linepipes import claimed_descriptors
 from swink.system.loading import load_object
-from swink.system.standardlines import StandardLines, claim_lines
 from swink.system.threads import run_to_end
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def serve_command(arguments: argparse.Namespace) -> int:
         raise MisuseError(f"serving on {host} lets the whole network use the agent; {remedy}")
     if arguments.http:
         return run_to_end(_until_signal(_serve_http(arguments, host, token)))
-    with claim_lines() as streams:
-        return run_to_end(_until_signal(_serve_stdio(arguments, streams)))
+    with claimed_descriptors() as descriptors:
+        return run_to_end(_until_signal(_serve_stdio(arguments, descriptors)))
 
 
 async def _until_signal(serving: Coroutine[Any, Any, None]) -> int:
@@ -45,10 +45,10 @@ async def _until_signal(serving: Coroutine[Any, Any, None]) -> int:
     return 0
 
 
-async def _serve_stdio(arguments: argparse.Namespace, streams: StandardLines) -> None:
+async def _serve_stdio(arguments: argparse.Namespace, descriptors: tuple[int, int]) -> None:
     from swink.serve.mcp import serve_stdio
 
-    await serve_stdio(await _open(arguments), streams)
+    await serve_stdio(await _open(arguments), descriptors)
 
 
 async def _serve_http(arguments: argparse.Namespace, host: str, token: str | None) -> None:

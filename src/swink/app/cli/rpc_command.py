@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from swink.agent import Agent
 from swink.app.acp.connection import Connection
-from swink.app.acp.linepipes import LinePipes, claimed_descriptors
 from swink.app.assistant.awaitedreports import AwaitReports
 from swink.app.assistant.settings import load_settings
 from swink.app.cli.agentserving import as_factory
@@ -18,6 +17,7 @@ from swink.memory import JsonlStore, MemoryStore, Store
 from swink.memory.jsonl import sessions_dir
 from swink.serve.hosting import Caller, Host, ServeLimits
 from swink.system.interrupts import interruptible
+from swink.system.linepipes import LinePipes, claimed_descriptors
 from swink.system.loading import load_object
 from swink.system.threads import run_to_end
 

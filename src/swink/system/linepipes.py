@@ -1,8 +1,11 @@
 """Two pipes of lines: each is read or written in a thread of its own, whole and in order.
 
-What comes waits in the thread while much is not handled yet; what goes out waits in `drained`, so that an
-editor that does not read holds up the run that writes, and nothing else. An end of the pipe in the midst of
-a line drops that line.
+start      hands each line on as it comes; what is not handled yet waits in the thread, where it is bounded
+lines      the same for a consumer that takes one line after the other
+send       never waits; `drained` does, so that a slow reader holds up whoever writes, and nothing else
+aclose     writes what is left
+
+An end of the pipe in the midst of a line drops that line.
 
 Tools, libraries in C and their processes write to the descriptor 1 and read from 0, whatever Python's
 `sys.stdout` is. So the pipes leave these numbers (`claimed_descriptors`): what is written to 1 goes to
@@ -14,9 +17,10 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
+from typing import Any
 
 from swink.errors import MisuseError
 from swink.system.aio import wait_through_cancel
@@ -45,14 +49,34 @@ class LinePipes:
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self._room = threading.Semaphore(_AT_ONCE)
         self._waiting: list[asyncio.Future[None]] = []
+        self._written: asyncio.Future[None] | None = None
+        """Done when all is written; there from the beginning on."""
 
     def start(self, take: Callable[[bytes | None], None], ended: Callable[[], None]) -> None:
         """Call `take` with each line, None for one that is too long, and `ended` when there are no more."""
+
+        def handle(line: bytes | None) -> None:
+            try:
+                take(line)
+            finally:
+                self._room.release()
+
+        self._begin(handle, ended)
+
+    async def lines(self) -> AsyncGenerator[bytes | None, None]:
+        """Each line, None for one that is too long; in place of `start`."""
+        arrived: asyncio.Queue[tuple[bytes | None] | None] = asyncio.Queue()
+        self._begin(lambda line: arrived.put_nowait((line,)), lambda: arrived.put_nowait(None))
+        while (found := await arrived.get()) is not None:
+            self._room.release()
+            yield found[0]
+
+    def _begin(self, handle: Callable[[bytes | None], None], ended: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._written: asyncio.Future[None] = self._loop.create_future()
-        self._take, self._ended = take, ended
-        start_thread(self._read, "editor-lines-in")
-        start_thread(self._write, "editor-lines-out")
+        self._written = self._loop.create_future()
+        self._handle, self._ended = handle, ended
+        start_thread(self._read, "lines-in")
+        start_thread(self._write, "lines-out")
 
     def send(self, line: bytes) -> None:
         """Have a line written after those before it; without effect once nobody reads."""
@@ -75,7 +99,8 @@ class LinePipes:
     async def aclose(self) -> None:
         """Write what is left, as far as it is read soon."""
         self._lines.put(None)
-        await wait_through_cancel(self._written, timeout=_FAREWELL)
+        if self._written is not None:
+            await wait_through_cancel(self._written, timeout=_FAREWELL)
         self._lose()
 
     def _read(self) -> None:
@@ -85,6 +110,7 @@ class LinePipes:
             *whole, rest = data.split(b"\n")
             for piece in whole:
                 line += piece
+                is_too_long = is_too_long or len(line) > self._longest
                 if (line or is_too_long) and not self._deliver(None if is_too_long else bytes(line)):
                     return
                 line.clear()
@@ -99,7 +125,7 @@ class LinePipes:
         while True:
             try:
                 return os.read(self._source, _CHUNK)
-            except BlockingIOError:  # the editor made the pipe non-blocking
+            except BlockingIOError:  # the other end made the pipe non-blocking
                 select.select([self._source], [], [])
             except OSError:
                 return b""
@@ -109,12 +135,6 @@ class LinePipes:
             if self._loop.is_closed():
                 return False
         return self._call(self._handle, line)
-
-    def _handle(self, line: bytes | None) -> None:
-        try:
-            self._take(line)
-        finally:
-            self._room.release()
 
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
@@ -158,7 +178,7 @@ class LinePipes:
                 waiter.set_result(None)
 
     def _settle(self) -> None:
-        if not self._written.done():
+        if self._written is not None and not self._written.done():
             self._written.set_result(None)
 
 
@@ -168,7 +188,7 @@ def claimed_descriptors() -> Generator[tuple[int, int], None, None]:
     try:
         source, sink = os.dup(0), os.dup(1)
     except OSError as error:
-        raise MisuseError("swink acp needs standard input and output, which are closed here") from error
+        raise MisuseError("standard input and output are needed, and they are closed here") from error
     _flush()
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
@@ -177,13 +197,16 @@ def claimed_descriptors() -> Generator[tuple[int, int], None, None]:
             os.dup2(2, 1)
         except OSError:  # standard error is closed
             os.dup2(nothing, 1)
+        reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(line_buffering=True)  # what is printed is seen when it is printed
         yield source, sink
     finally:
         _flush()
         os.dup2(source, 0)
         os.dup2(sink, 1)
-        for descriptor in (nothing, source, sink):
-            os.close(descriptor)
+        os.close(nothing)
+        os.close(sink)  # the other one may still be read by a thread
 
 
 def _flush() -> None:
