@@ -478,24 +478,6 @@ async def test_provider_errors_are_tried_again_by_a_resumed_run(tmp_path: Path):
     assert len(read_results(tmp_path)) == 2
 
 
-async def test_the_cache_answers_for_the_same_case_and_agent(tmp_path: Path):
-    asked: list[Any] = []
-
-    def answer(context: Any) -> str:
-        asked.append(context)
-        return "hello"
-
-    for cached in (False, True):
-        run = await evaluate(saying(answer), cases(2), cache=tmp_path)
-        assert [result.cached for result in run.cases] == [cached, cached]
-        assert run.passed == 2
-    assert len(asked) == 2
-    await evaluate(saying(answer, system_prompt="another"), cases(2), cache=tmp_path)
-    assert len(asked) == 4
-    await evaluate(saying(answer), cases(2), cache=tmp_path, model="test:another")
-    assert len(asked) == 6
-
-
 async def test_what_failed_or_timed_out_is_never_cached(tmp_path: Path):
     no_retry = ExponentialBackoff(max_attempts=1)
     down = saying(NetworkError("gone"), retry=no_retry)

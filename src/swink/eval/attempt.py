@@ -9,7 +9,7 @@ start, with a new agent in a new workspace; what an agent does wrong is not.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,15 @@ from swink.agent.agentresult import AgentResult
 from swink.agent.config import Model
 from swink.agent.policy import Policy
 from swink.agent.retry import ExponentialBackoff, RetryStrategy, wait_before
-from swink.errors import AgentError, InvalidInput, ModelError, error_for
+from swink.errors import AgentError, InvalidInput, MisuseError, ModelError, error_for
 from swink.eval.attemptfiles import read_attachments, read_files, workspace
 from swink.eval.budgets import limits_of
 from swink.eval.case import Case
 from swink.eval.result import CaseResult, ErrorSource, Metric
 from swink.eval.resultcache import find_result, keep_result, key_of
 from swink.eval.scorers import JudgeModel, score
-from swink.eval.simulation import Simulation, said_before
+from swink.eval.scorers.registry import find_scorer
+from swink.eval.simulation import STOP, Simulation, said_before
 from swink.eval.trajectory import Collector, Trajectory
 from swink.messages import ModelSpec, Usage
 from swink.messages.codec import copy_state, plain, to_builtins
@@ -39,11 +40,12 @@ from swink.messages.redact import describe_error, redact_texts, redact_value, se
 from swink.stream import AssistantMessageEvent, LlmContext, StreamFn, StreamOptions
 from swink.stream.scopedwrap import Wrap, through
 from swink.stream.wrappers.sending import copy_traits
-from swink.system.aio import resolve
+from swink.system.aio import closing, resolve
 from swink.system.threads import in_thread
 from swink.telemetry import span
 from swink.telemetry.conventions import ERROR, EVALUATION, error_class
 from swink.telemetry.recorder import Span
+from swink.testing import ScriptedModel
 
 Factory = Callable[[Case], Agent[Any, Any] | Awaitable[Agent[Any, Any]]]
 
@@ -133,6 +135,7 @@ class _Attempt:
         self.key = ""
         self.found: CaseResult | None = None
         self._asked: dict[str, StreamFn] = {}
+        self._is_looked_up = False
 
     def wrap(self, stream_fn: StreamFn) -> StreamFn:
         """Note which model is asked through which stream function: judges may ask the same one."""
@@ -145,7 +148,37 @@ class _Attempt:
             return stream_fn(model, context, options)
 
         noted = copy_traits(stream_fn, stream)
-        return noted if self.plan.wrap is None else self.plan.wrap(noted)
+        wrapped = noted if self.plan.wrap is None else self.plan.wrap(noted)
+        return wrapped if self.plan.cache is None else self._looked_up(stream_fn, wrapped)
+
+    def _looked_up(self, stream_fn: StreamFn, asked: StreamFn) -> StreamFn:
+        """Look for the result before the first request is sent; if there is one, none ever is."""
+
+        async def stream(
+            model: ModelSpec, context: LlmContext, options: StreamOptions
+        ) -> AsyncIterator[AssistantMessageEvent]:
+            if not self._is_looked_up:
+                self._is_looked_up = True
+                await self._look_up((model, context, options, stream_fn))
+            if self.found is not None and self.agent is not None and self.agent.is_running:
+                self.agent.abort()
+                await asyncio.get_running_loop().create_future()  # until the abort arrives
+            # The only other one that is asked first plays the user, who has nothing to say then.
+            answer = asked if self.found is None else ScriptedModel([STOP])
+            async with closing(answer(model, context, options)) as events:
+                async for event in events:
+                    yield event
+
+        return copy_traits(stream_fn, stream)
+
+    async def _look_up(self, request: tuple[Any, ...]) -> None:
+        plan, agent = self.plan, self.agent
+        if plan.cache is None or agent is None:
+            return  # the factory itself asked a model
+        used = [plan.factory, plan.scorers, plan.judges, *_named_scorers(self.case)]
+        self.key = await in_thread(key_of, self.case, self.repeat, agent, request, used)
+        if self.key:
+            self.found = await in_thread(find_result, plan.cache, self.key)
 
     async def run(self) -> None:
         """Make the agent, ask it, score what it did."""
@@ -216,8 +249,6 @@ class _Attempt:
         if agent is None:
             return
         self.agent = await stack.enter_async_context(agent)
-        if await self._find(agent):
-            return
         self.collector = Collector(tuple(agent.messages))
         with agent.subscribe(self.collector):
             try:
@@ -253,16 +284,6 @@ class _Attempt:
             return None
         return agent
 
-    async def _find(self, agent: Agent[Any, Any]) -> bool:
-        """Whether the cache knows the result."""
-        plan = self.plan
-        if plan.cache is None:
-            return False
-        used = [plan.factory, *(plan.scorers or ()), *map(str, plan.judges)]
-        self.key = await in_thread(key_of, self.case, self.repeat, agent, used)
-        self.found = await in_thread(find_result, plan.cache, self.key)
-        return self.found is not None
-
     async def _ask(self, agent: Agent[Any, Any]) -> None:
         """Say what the case's user says, until the agent has answered or was stopped."""
         case = self.case
@@ -288,6 +309,15 @@ class _Attempt:
         is_provider = isinstance(error, ModelError) and error.kind != "context_window_exceeded"
         self.failure = error if is_provider and self.error is None else self.failure
         self.fail("provider" if is_provider else "agent", describe_error(error))
+
+
+def _named_scorers(case: Case) -> list[Any]:
+    """The scorers that a case names; one that is not there is an error of the attempt later on."""
+    found: list[Any] = []
+    for evaluator in case.evaluators:
+        with suppress(MisuseError):
+            found.append(find_scorer(evaluator.name))
+    return found
 
 
 def _ends_us(error: BaseException) -> bool:

@@ -1,25 +1,25 @@
 """The result cache: results of earlier runs that came to their end, passed or not; one file for each.
 
-They are found by the content of case, prompt, tools, model and code.
+They are found by the case, the first request as it would be sent, the agent's options, and the code of
+agent, tools and scorers.
 """
 
 import hashlib
-import inspect
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 import swink
 from swink import Agent
 from swink.eval.case import Case
+from swink.eval.fingerprint import NotTold, fingerprint
 from swink.eval.result import CaseResult
 from swink.messages.jsondata import decode, encode
 from swink.system.files import write_whole
-from swink.tools import Tool
 
 log = logging.getLogger("swink.eval")
 
@@ -48,48 +48,34 @@ def is_kept(result: CaseResult) -> bool:
     return bool(result.key) and is_whole and all(metric.error is None for metric in result.metrics)
 
 
-def key_of(case: Case, repeat: int, agent: Agent[Any, Any], used: Iterable[Any]) -> str:
-    """What an attempt is known by; `used` is what else decides on its result: factory, scorers, judges."""
-    prompt, tools = agent.system_prompt, agent.tools
-    code = [*used, *tools, *([] if isinstance(prompt, str) else [prompt])]
-    parts = {
-        "case": msgspec.structs.replace(case, workspace=None, place=None),
-        "files": [_digest(path) for path in case.attachments],
-        "repeat": repeat,
-        "prompt": prompt if isinstance(prompt, str) else "",
-        "tools": [
-            (tool.name, tool.description, tool.parameters_schema) for tool in tools if isinstance(tool, Tool)
-        ],
-        "model": agent.model,
-        "messages": agent.messages,
-        "code": [_code(item) for item in code],
-        "version": swink.__version__,
-    }
-    return hashlib.sha256(encode(parts)).hexdigest()
+def key_of(
+    case: Case, repeat: int, agent: Agent[Any, Any], request: tuple[Any, ...], used: Sequence[Any]
+) -> str:
+    """What an attempt is known by; empty if there is something that cannot be told from another one.
 
-
-def _code(item: Any) -> tuple[str, str]:
-    """The name of something, and a digest of the file that it is written in."""
-    if isinstance(item, str):
-        return item, ""
-    item = getattr(item, "func", item)  # of a partial
-    item = getattr(item, "function", None) or item  # of a tool, or of a scorer
-    named = cast(Any, item if hasattr(item, "__qualname__") else type(item))
+    `request` is the first one, as it is about to be sent: model, context, options and stream function. `used`
+    is what else decides on the result: factory, scorers, judges.
+    """
+    config = agent._config  # pyright: ignore[reportPrivateUsage]
+    settings = [getattr(config, name) for name in _SETTINGS]
+    attached = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in case.attachments]
+    given = [settings, agent.system_prompt, agent.tools]
+    told = [swink.__version__, repeat, attached, case, request, given, used]
     try:
-        path = inspect.getsourcefile(inspect.unwrap(named))
-    except TypeError:  # it is not written in Python
-        path = None
-    return f"{named.__module__}.{named.__qualname__}", _digest(path)
-
-
-def _digest(path: str | None) -> str:
-    try:
-        status = Path(path or "").stat()
-        return _file_digest(path or "", status.st_mtime_ns, status.st_size)
-    except OSError:
+        parts = [fingerprint(item, case.workspace) for item in told]
+    except NotTold as error:
+        _say(f"attempts are not cached: {error}")
         return ""
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-@lru_cache(1024)
-def _file_digest(path: str, changed: int, size: int) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+_SETTINGS = (
+    "options", "retry", "fallbacks", "policies", "approve", "approval_mode", "transform_context",
+    "convert_to_llm", "tool_execution", "tool_timeout", "hosted", "deps", "output",
+)  # fmt: skip
+
+
+@lru_cache(64)
+def _say(text: str) -> None:
+    """Tell it once in a process, not for every attempt."""
+    log.warning("%s", text)
