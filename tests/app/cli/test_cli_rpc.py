@@ -66,3 +66,47 @@ def test_a_run_waits_for_the_report_of_its_background_agent(place: Place, provid
         event = json.loads(process.stdout.readline()).get("params", {}).get("event", {})
     process.communicate(timeout=30)
     assert event["text"] == "It is a coin."
+
+
+def without_chance(line: str) -> Any:
+    """An event without what differs from run to run: times and ids."""
+    event = json.loads(line)
+
+    def strip(value: Any) -> Any:
+        match value:
+            case dict():
+                return {
+                    key: "…" if key in ("timestamp", "session", "duration") else strip(each)
+                    for key, each in value.items()
+                }
+            case list():
+                return [strip(each) for each in value]
+            case _:
+                return value
+
+    return strip(event)
+
+
+@pytest.mark.more
+def test_the_events_are_those_of_a_run_with_output_json(place: Place, provider: Provider):
+    said = [["Look:", Call("read_file", path="a.txt")], [Call("nothing")], ["It says one."]]
+    (place.here / "a.txt").write_text("one\n")
+    arguments = ("-m", "openai:m", "--approve", "off")
+    provider.replies = [*said]
+    ended = place.swink("run", "--coding", "--output", "json", *arguments, "Read it.", env=provider.env)
+    wanted = [without_chance(line) for line in ended.out.splitlines()]
+    provider.replies = [*said]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swink", "rpc", *arguments], cwd=place.here,
+        env={**place.environ, **provider.env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    ask(process, "run", input="Read it.")
+    events: list[Any] = []
+    while not events or events[-1]["type"] != "result":
+        message = json.loads(process.stdout.readline())
+        events += [message["params"]["event"]] if "params" in message else []
+    process.communicate(timeout=30)
+    assert {event["type"] for event in events} >= {"message_update", "tool_execution_end", "result"}
+    told = [without_chance(json.dumps(event)) for event in events]
+    assert told == wanted

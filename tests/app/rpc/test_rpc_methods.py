@@ -15,7 +15,7 @@ from swink.app.acp.connection import Connection
 from swink.app.rpc import ClientPerson, RpcServer
 from swink.memory import MemoryStore
 from swink.serve.hosting import Caller, Host
-from swink.system.linepipes import LinePipes
+from swink.system.linepipes import LONGEST, LinePipes
 
 
 class Program:
@@ -53,7 +53,9 @@ class Program:
 
 
 @asynccontextmanager
-async def serving(factory: Callable[[], Agent], store: Any = None) -> AsyncGenerator[Program]:
+async def serving(
+    factory: Callable[[], Agent], store: Any = None, longest: int = LONGEST
+) -> AsyncGenerator[Program]:
     (source, into), (out, sink) = os.pipe(), os.pipe()
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=1 << 24)
@@ -61,7 +63,9 @@ async def serving(factory: Callable[[], Agent], store: Any = None) -> AsyncGener
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(out, "rb")
     )
     host = Host(lambda request: factory(), store or MemoryStore())
-    server = RpcServer(Connection(LinePipes(source, sink)), host, Caller("test"), ClientPerson())
+    server = RpcServer(
+        Connection(LinePipes(source, sink, longest=longest)), host, Caller("test"), ClientPerson()
+    )
     task = asyncio.create_task(server.serve())
     program = Program(reader, transport, into)
     try:
@@ -111,6 +115,77 @@ async def test_a_wrong_line_gets_an_error_and_the_next_one_works(line: str | byt
         program.send(line)
         assert await program.answer() == code
         assert await program.ask("sessions.list") == {"sessions": []}
+
+
+WRONG: dict[str, list[Any]] = {
+    "run": [
+        {"input": 7},
+        {"input": [{"type": "film"}]},
+        {"input": "Hi.", "session": 7},
+        {"input": ""},
+        [],
+        "Hi.",
+    ],
+    "abort": [{"session": 7}, {"run_id": "1"}, []],
+    "steer": [{}, {"message": None}, {"message": {"text": "x"}}, {"input": "x"}, 7],
+    "follow_up": [{}, {"message": 7}, {"message": "x", "session": []}],
+    "approve": [
+        *({}, {"call_id": "1"}, {"call_id": 1, "approved": True}, {"call_id": "1", "approved": "yes"}),
+        *({"approved": True}, {"call_id": "1", "approved": True, "arguments": []}),
+    ],
+    "sessions.list": [{"limit": "many"}, {"limit": 1.5}, {"search": 7}, {"after": "x"}],
+    "sessions.open": [{}, {"session": None}, {"session": 7}, {"session": "x", "at": 1}],
+    "sessions.fork": [{}, {"session": "x", "at": "1"}, {"session": 7}],
+    "shutdown": [{"now": True}, [1]],
+}
+"""Params that fit no method, by the method."""
+
+
+async def test_params_that_do_not_fit_are_refused_by_every_method_and_start_nothing():
+    async with serving(rpc_agents.greeter) as program:
+        server = RpcServer(None, None, None, None)  # type: ignore[arg-type]
+        assert WRONG.keys() == server._methods.keys()
+        for method, wrong in WRONG.items():
+            for params in wrong:
+                program.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+                assert await program.answer() == -32602, (method, params)
+        assert await program.ask("sessions.list") == {"sessions": []}
+        assert program.events == []
+
+
+@pytest.mark.parametrize("id", [0, -1, 2**60, "a", "", "ünïcode \n"])
+async def test_an_id_comes_back_as_it_was(id: Any):
+    async with serving(rpc_agents.greeter) as program:
+        program.send(json.dumps({"jsonrpc": "2.0", "id": id, "method": "sessions.list"}))
+        assert (await program.read())["id"] == id
+
+
+@pytest.mark.parametrize("id", [1.5, True, [1], {"a": 1}])
+async def test_an_id_that_is_none_is_refused_and_the_next_line_works(id: Any):
+    async with serving(rpc_agents.greeter) as program:
+        program.send(json.dumps({"jsonrpc": "2.0", "id": id, "method": "sessions.list"}))
+        assert await program.answer() == -32600
+        assert await program.ask("sessions.list") == {"sessions": []}
+
+
+async def test_a_request_without_an_id_is_neither_answered_nor_done():
+    async with serving(rpc_agents.greeter) as program:
+        program.send('{"jsonrpc": "2.0", "method": "run", "params": {"input": "Hi."}}')
+        assert await program.ask("sessions.list") == {"sessions": []}
+
+
+async def test_a_line_past_the_limit_gets_an_error_and_the_next_one_works():
+    async with serving(rpc_agents.greeter, longest=10_000) as program:
+        program.send(b"x" * 10_001)
+        assert await program.answer() == -32600
+        assert await program.ask("sessions.list") == {"sessions": []}
+
+
+async def test_a_line_that_never_ends_is_no_request():
+    async with serving(rpc_agents.greeter, longest=10_000) as program:
+        assert await program.ask("sessions.list") == {"sessions": []}
+        for _ in range(100):
+            await asyncio.to_thread(_write_all, program.sink, b'{"jsonrpc": "2.0", "id": 1, ' * 100)
 
 
 async def test_a_call_waits_for_the_approval_of_the_program():

@@ -42,8 +42,10 @@ from swink.app.rpc.rpctypes import (
     ShutdownAnswer,
     ShutdownParameters,
 )
+from swink.errors import AgentError
 from swink.events import AgentEnd, AgentEvent, ApprovalRequested, ApprovalResolved
 from swink.events.eventlines import complete, encode_event
+from swink.messages import Input
 from swink.messages.jsondata import encode
 from swink.serve.hosting import Caller, Conversation, Host, HostedRun
 from swink.serve.native.bodies import InputParts, ListedConversation, ShownConversation, as_input
@@ -125,10 +127,19 @@ class RpcServer:
             if given is None:
                 raise Refused(400, "pass input, or the session that goes on")
             title = shorten(asked.input, _TITLE) if isinstance(asked.input, str) else ""
-            conversation = await self._host.create(self._caller, title)
-        else:
-            conversation = await self._host.open(self._caller, asked.session)
+            return await self._begin(given, title)
+        conversation = await self._host.open(self._caller, asked.session)
         return self._follow(conversation, await conversation.start(given))
+
+    async def _begin(self, given: Input, title: str) -> RunAnswer:
+        """Start a run in a new session, which is gone again if the run is refused."""
+        conversation = await self._host.create(self._caller, title)
+        try:
+            run = await conversation.start(given)
+        except (Refused, AgentError):
+            await self._host.delete(self._caller, conversation.id)
+            raise
+        return self._follow(conversation, run)
 
     async def _abort(self, parameters: Raw) -> RunAnswer:
         session, run = self._under_way(msgspec.json.decode(parameters, type=OfRun).session)
