@@ -430,7 +430,7 @@ def test_a_source_with_a_reserved_name_loses_that_tool_once_and_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ):
     mine = Tool.raw("find_tools", "Mine.", {"type": "object"}, lambda *_: "")
-    warned: set[str] = set()
+    warned: list[str] = []
     for _ in range(2):
         found = tool_search([mine, send_letter], (), None, warned)
         assert isinstance(found, ToolSearch)
@@ -439,7 +439,7 @@ def test_a_source_with_a_reserved_name_loses_that_tool_once_and_with_a_warning(
 
 
 def test_a_query_that_is_a_name_finds_that_tool_first():
-    found = tool_search(TOOLS, (), None, set())
+    found = tool_search(TOOLS, (), None, [])
     assert found is not None
     assert found.find("burn_letter")[0].name == "burn_letter"
     assert found.find("") == []

@@ -1,15 +1,16 @@
 """Configuration of the loop, and the context it works on."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import methodcaller
 from typing import Any, Generic, Literal, Protocol, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 from typing_extensions import TypeVar
 
-from swink.agent.context.compaction import Transform, as_transformers
+from swink.agent.context.compaction import Transform, checked_transformers
 from swink.agent.context.prefixguard import PrefixGuard, TokenRatio
-from swink.agent.context.windows import SlidingWindow, in_order
+from swink.agent.context.windows import DEFAULT
 from swink.agent.policy import Approve, Policy, check_slots
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.errors import (
@@ -175,7 +176,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     policies: Sequence[Policy] = ()
     approve: Approve | None = None
     approval_mode: ApprovalMode = "smart"
-    transform_context: Transform = field(default_factory=SlidingWindow)
+    transform_context: Transform = "window"
     """"window", "prune", "summary", a function, or a list of those; functions once it is made."""
     convert_to_llm: Callable[[Message], LlmMessage | None] | None = None
     """Per message, None to leave it out; without one, custom messages are left out."""
@@ -189,7 +190,7 @@ class AgentLoopConfig(Struct, kw_only=True):
     hosted: Hosted = ()
     """Tools that the provider runs itself; a function gives those for the model that is asked."""
     price: Callable[[ModelSpec], Price | None] | None = catalog.price_of
-    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    state: dict[str, Any] = {}
     deps: Any = None
     """The application's own objects, for tools, policies and the system prompt; never saved or sent."""
     deps_type: Any = None
@@ -205,9 +206,9 @@ class AgentLoopConfig(Struct, kw_only=True):
     and stream_fn."""
     own_provider: str | None = None
     """Whom `stream_fn` was given for: it asks this provider even if the provider is registered."""
-    made: dict[str, tuple[Any, StreamFn]] = field(default_factory=dict[str, tuple[Any, StreamFn]])
+    made: dict[str, tuple[Any, StreamFn]] = {}
     """Stream functions that the catalog made, by provider."""
-    warned: set[str] = field(default_factory=set[str])
+    warned: list[str] = []
     """What was told once, and is not told again."""
     guard: PrefixGuard = field(default_factory=PrefixGuard)
     ratio: TokenRatio = field(default_factory=TokenRatio)
@@ -248,24 +249,21 @@ class AgentLoopConfig(Struct, kw_only=True):
             ("convert_to_llm", self.convert_to_llm),
             ("get_api_key", self.get_api_key),
         ):
-            if hook is not None:
+            if not (hook is None or callable(hook)):
                 check_hook(name, hook)
-        force_setattr(self, "transform_context", as_transformers(self.transform_context))
-        for function in in_order(self.transform_context):
-            if isinstance(function, type):
-                name = function.__name__
-                raise InvalidInput(f"transform_context: {name} is a class; write {name}(...)")
-            check_hook("transform_context", function)
-        route, *fallbacks = self.routes()
-        for _, function in (route, *fallbacks):
-            if isinstance(function, type) and not hasattr(function, "__anext__"):
-                raise InvalidInput(f"{function.__name__} is a class; write {function.__name__}(...)")
-        for model, stream_fn in fallbacks:
-            check_hook(f"the stream function of {model}", stream_fn)
-        for model, stream_fn in (route, *fallbacks):
+        if self.transform_context == "window":
+            force_setattr(self, "transform_context", DEFAULT)
+        else:
+            force_setattr(self, "transform_context", checked_transformers(self.transform_context))
+        routes = self.routes()
+        for model, stream_fn in routes:
+            if isinstance(stream_fn, type) and not hasattr(stream_fn, "__anext__"):
+                raise InvalidInput(f"{stream_fn.__name__} is a class; write {stream_fn.__name__}(...)")
+            if not callable(stream_fn):
+                check_hook(f"the stream function of {model}", stream_fn)
             catalog.check_name(model, stream_fn)
         if self.key_owner is None:
-            force_setattr(self, "key_owner", KeyOwner.of(*route))
+            force_setattr(self, "key_owner", KeyOwner.of(*routes[0]))
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -350,6 +348,9 @@ class AgentLoopConfig(Struct, kw_only=True):
         explained = type(error)(text, model=error.model)
         explained.__cause__ = error.__cause__
         return explained
+
+
+copied: Callable[[AgentLoopConfig], AgentLoopConfig] = methodcaller("__copy__")
 
 
 def check_session(session: PlainSession) -> None:

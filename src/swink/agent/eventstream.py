@@ -109,6 +109,7 @@ class Buffer:
                 pass  # the reader was cancelled, or its event loop is closed
 
 
+_NOTHING: Iterator[Any] = iter(())
 Growing = Callable[[Any, int], Any]
 """The output as far as it has arrived, given the run and the block that grows; UNSET if nothing is new."""
 
@@ -137,7 +138,7 @@ class EventStream(Generic[T, E]):
         delta_of: Callable[[Any], Update | None] | None = None,
     ) -> None:
         self._buffer = Buffer(subscribers)
-        self._batch: Iterator[Any] = iter(())
+        self._batch: Iterator[Any] = _NOTHING
         """What is being read of the events that had arrived."""
         self._begin: Callable[[Buffer], Any] | None = begin
         self._result_of = result_of
@@ -259,7 +260,7 @@ class EventStream(Generic[T, E]):
         await life.wait()
 
     def _forget_events(self) -> None:
-        self._buffer.events, self._batch = [], iter(())
+        self._buffer.events, self._batch = [], _NOTHING
         self._log_unseen()
 
     def _log_unseen(self) -> None:

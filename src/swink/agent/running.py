@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from swink.agent.agentoptions import check_no_deps
-from swink.agent.agentresult import AgentResult
 from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.loop import take_turns
 from swink.agent.engine.run import End, Run
@@ -30,13 +28,15 @@ from swink.system.aio import Turnstile
 class Running:
     """Lets one run at a time work on an agent's state; the active one may be read from any thread."""
 
-    __slots__ = ("_compacting", "_state", "_turnstile", "active")
+    __slots__ = ("_buffer", "_compacting", "_state", "_turnstile", "active")
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._turnstile = Turnstile()
         self._compacting: asyncio.Future[Any] | None = None
         self.active: Run | None = None
+        self._buffer: Buffer | None = None
+        """Where the active run's events go."""
 
     @property
     def is_running(self) -> bool:
@@ -72,7 +72,7 @@ class Running:
         if request.approvals is not None:
             check_approvals(request.approvals, input, pending_of(self.open))
         if input is not None:
-            return request, prompts_of(input, self.messages)
+            return request, prompts_of(input, () if type(input) is str else self.messages)
         if not self._state.queues and self._state.open is None:
             check_continue(self.messages)
         return request, None
@@ -88,11 +88,12 @@ class Running:
                 check_no_deps(state.config.deps_type, state.context)
             state.config.check_key(*setup.routes[0])
             left = state.open if prompts is None else None
+            self._buffer = buffer
             ledger = Ledger(state.config, state.history, buffer.push, policies, left)
             self.active = run = Run(
                 setup,
                 ledger,
-                partial(self._release, buffer),
+                self._release,
                 record=None if session is None else session.record,
                 overflow=state.overflow,
                 approvals=request.approvals,
@@ -102,7 +103,7 @@ class Running:
                 first = (*state.open.settled(), *prompts)
             run.start(first, take_turns(run), request.deadline, None if session is None else session.id)
         except BaseException:
-            self.active = None
+            self.active = self._buffer = None
             self._turnstile.leave()
             raise
         return run
@@ -136,17 +137,19 @@ class Running:
             return follow_ups
         return ()
 
-    def _release(self, buffer: Buffer, run: Run) -> None:
+    def _release(self, run: Run) -> None:
         """The run is over: keep what it came to, let the next one in, and wake the reader."""
         state = self._state
         state.history, state.open = run.ledger.history, run.ledger.open
         state.overflow = run.ending is not None and isinstance(run.ending.error, ContextWindowOverflow)
         state.error = run.error_text
         self.active = None
+        buffer, self._buffer = self._buffer, None
         if state.session is not None:
             state.session.release()
         self._turnstile.leave()
-        buffer.wake()
+        if buffer is not None:
+            buffer.wake()
 
     def queue(self, queue: MessageQueue, message: Input) -> None:
         """Let a message wait; what a policy queues while it is asked counts as its own."""
@@ -281,8 +284,3 @@ class Paused:
     def __await__(self) -> Generator[Any, None, dict[str, Any]]:
         yield from self._agent.wait_for_idle().__await__()
         return self._agent.checkpoint()
-
-
-def result_of(request: RunRequest, run: Run) -> AgentResult[Any]:
-    """What a run came to, with its output if one was asked for."""
-    return run.result() if request.structured is None else request.structured.complete(run.result())

@@ -6,7 +6,9 @@ from typing import Any
 from msgspec import Struct
 
 from swink.agent.agentoptions import KEYWORDS
+from swink.agent.agentresult import AgentResult
 from swink.agent.config import check_policies
+from swink.agent.engine.run import Run
 from swink.agent.policy import Answer, Approved, Policy, Rejected
 from swink.agent.structured import StructuredOutput, check_capable, check_retries
 from swink.errors import BrokenHistory, InvalidContinue, InvalidInput, MisuseError, NoMessages
@@ -37,6 +39,10 @@ class RunRequest(Struct, frozen=True):
     policies: Sequence[Policy]
     """Those of this run alone."""
     approvals: Mapping[str, Answer] | None
+
+    def result(self, run: Run) -> AgentResult[Any]:
+        """What the run came to, with its output if one was asked for."""
+        return run.result() if self.structured is None else self.structured.complete(run.result())
 
 
 def run_request(

@@ -1,5 +1,6 @@
 """What a turn changed in the session state."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from swink.events import StateChanged
@@ -7,18 +8,13 @@ from swink.messages.codec import encode_state
 from swink.messages.jsondata import decode
 
 
-class StateWatch:
-    """The session state, and what of it was told last."""
-
-    __slots__ = ("state", "told")
-
-    def __init__(self, state: dict[str, Any]) -> None:
-        self.state = state
-        self.told = encode_state(state)
-
-    def changes(self) -> StateChanged | None:
-        """What has changed since it was told last; it counts as told then."""
-        before, self.told = self.told, encode_state(self.state)
-        delta = {key: decode(value) for key, value in self.told.items() if before.get(key) != value}
-        removed = tuple([key for key in before if key not in self.told])
-        return StateChanged(delta, removed) if delta or removed else None
+def state_changes(
+    state: Mapping[str, Any], told: Mapping[str, bytes], tell: Callable[[StateChanged], None]
+) -> Mapping[str, bytes]:
+    """Tell what has changed in the state since it was told last, if anything; the state as it is told now."""
+    now = encode_state(state)
+    delta = {key: decode(value) for key, value in now.items() if told.get(key) != value}
+    removed = tuple([key for key in told if key not in now])
+    if delta or removed:
+        tell(StateChanged(delta, removed))
+    return now

@@ -74,7 +74,7 @@ class TransformRequest:
         """Log a warning, once per agent."""
         warned = self._setup.config.warned
         if (known := text.partition(" (")[0]) not in warned:
-            warned.add(known)
+            warned.append(known)
             log.warning("%s", text)
 
     async def ask(

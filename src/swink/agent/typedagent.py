@@ -11,7 +11,7 @@ from swink.agent.agentresult import AgentResult
 from swink.agent.config import AgentLoopConfig
 from swink.agent.eventstream import Buffer, EventStream, Subscribers
 from swink.agent.policy import Approve
-from swink.agent.running import Running, result_of
+from swink.agent.running import Running
 from swink.errors import AgentError, SyncInAsyncContext, forget_frames, plainly
 from swink.messages import Input
 from swink.system.aio import running_loop
@@ -94,7 +94,7 @@ class TypedAgent(Generic[DepsT, OutputT]):
         await run.life.wait()
         if run.life.failure is not None:
             raise run.life.failure
-        return result_of(request, run)
+        return request.result(run)
 
     @overload
     def run_sync(
@@ -139,6 +139,6 @@ class TypedAgent(Generic[DepsT, OutputT]):
     def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
         """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
         request, prompts = self._running.request(input, options)
-        begin, result = partial(self._running.begin, request, prompts), partial(result_of, request)
+        begin = partial(self._running.begin, request, prompts)
         growing = None if request.structured is None else request.structured.grow
-        return EventStream(begin, self._subscribers, result, growing=growing)
+        return EventStream(begin, self._subscribers, request.result, growing=growing)

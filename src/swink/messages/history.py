@@ -14,7 +14,6 @@ from swink.messages.tokens import FRAME, size_of, size_of_texts
 
 INTERRUPTED = "tool call interrupted: no result was recorded, so its outcome is unknown"
 _MESSAGE_TYPES = {UserMessage, AssistantMessage, ToolResultMessage, CustomMessage}
-_SPOKEN = {UserMessage, AssistantMessage}
 
 
 class History:
@@ -83,15 +82,15 @@ class History:
 
     def _check(self) -> None:
         """Pair calls with their results; a history of texts alone has none, and is measured at once."""
-        kinds = set(map(type, self.items))
-        if strangers := kinds - _MESSAGE_TYPES:
-            text = f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)"
-            raise InvalidInput(text)
-        size = size_of_texts(self.items) if kinds <= _SPOKEN else None
+        size = size_of_texts(self.items)
         if size is not None:
             self._measured = len(self.items)
             self._size = size + FRAME * self._measured
             return
+        kinds = set(map(type, self.items))
+        if strangers := kinds - _MESSAGE_TYPES:
+            text = f"a history holds messages, not {strangers.pop().__name__}; wrap text in UserMessage(...)"
+            raise InvalidInput(text)
         self.has_custom = CustomMessage in kinds
         self.items = paired(self.items)
 

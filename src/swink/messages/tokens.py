@@ -6,7 +6,7 @@ text only slices are looked at, so that measuring costs microseconds whatever th
 own count is off is learnt while a session runs (`swink.agent.context.prefixguard`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from string import ascii_letters, digits, punctuation
 from typing import Any
@@ -15,12 +15,15 @@ import msgspec
 
 from swink.errors import InvalidInput
 from swink.messages.blocks import Audio, Base64Source, Document, Extension, Image, Text, Thinking, ToolCall
-from swink.messages.message import Message
+from swink.messages.message import AssistantMessage, Message, UserMessage
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """How many tokens a provider counts for one that is estimated, at least and at most."""
 FRAME = 16
 """Quarters of a token that a message or a tool counts for besides its content."""
+_USER: Any = UserMessage
+_REPLY: Any = AssistantMessage
+_OTHER: Any = None
 _IMAGE = 4_800  # about 1,200 tokens
 _SHORT = 256
 """Characters up to which four make a token: a closer look would cost more than it tells."""
@@ -108,10 +111,27 @@ def _media_size(block: Document | Audio) -> int:
     return len(source.data) // 5 if text is None else text_size(text)
 
 
-def size_of_texts(messages: Iterable[Any]) -> int | None:
-    """About the size of messages that are blocks of text alone, told at once; None if any is not."""
+def size_of_texts(messages: Sequence[Any]) -> int | None:
+    """About the size of what was said, if all of it is text, told at once; None if anything is not."""
     try:
-        return text_size(" ".join([block.text for message in messages for block in message.content]))
+        try:
+            # Most messages have one block; and a field is read faster where it is always of one type.
+            texts = [
+                block.text
+                for message in messages
+                for [block] in [
+                    message.content
+                    if type(message) is _USER
+                    else message.content
+                    if type(message) is _REPLY
+                    else _OTHER
+                ]
+            ]
+        except ValueError:
+            if not {*map(type, messages)} <= {_USER, _REPLY}:
+                return None
+            texts = [block.text for message in messages for block in message.content]
+        return text_size(" ".join(texts))
     except (AttributeError, TypeError):
         return None
 

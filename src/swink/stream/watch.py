@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, ContextVar
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -27,11 +27,12 @@ class Watch:
     again, and in the end `abandon` is called.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None] | None = None) -> None:
         self.task: asyncio.Task[Any]
+        self.variables: Context
+        """Those of the task, in which it is abandoned."""
         self._loop = loop
-        self._abandon: Callable[[], None] | None = abandon
-        self._variables = copy_context()
+        self._abandon = abandon
         self._patrol = _patrol_of(loop)
         self._fired = 0
         self._seen = 0
@@ -48,7 +49,8 @@ class Watch:
         self._assembly, self._limits = assembly, limits
         if self._line.waiting:
             self._line = _Line()  # a request that was given up still waits in the old one
-        _current.set(self._line)
+        if _current.get() is not self._line:
+            _current.set(self._line)
         self._seen, self._idle_since, self._fired = self._line.passed, now, 0
         patrol = self._patrol
         if now + self._every < patrol.due:
@@ -85,7 +87,7 @@ class Watch:
             return now + self._every
         if self._fired == PATIENCE:
             if self._abandon is not None:
-                self._variables.run(self._abandon)
+                self.variables.run(self._abandon)
             return inf
         self._fired += 1
         self.task.cancel()
@@ -104,7 +106,7 @@ async def read_reply(
     stream_fn: StreamFn, model: ModelSpec, context: LlmContext, options: StreamOptions, assembly: Assembly
 ) -> None:
     """Read a reply to its end, for what asks a model beside the turns of a run; under the same watchdog."""
-    watch = Watch(asyncio.get_running_loop(), lambda: None)
+    watch = Watch(asyncio.get_running_loop())
     task = asyncio.current_task()
     assert task is not None
     watch.task = task

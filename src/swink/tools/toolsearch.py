@@ -91,7 +91,7 @@ class ToolSearch:
 
 
 def tool_search(
-    tools: Sequence[Tool], own: Sequence[Tool], window: int | None, warned: set[str]
+    tools: Sequence[Tool], own: Sequence[Tool], window: int | None, warned: list[str]
 ) -> ToolSearch | None:
     """The search over the agent's tools for a model with this window; None if none of them is deferred."""
     if not any(tool.deferred for tool in tools):
@@ -102,7 +102,7 @@ def tool_search(
     kept = [tool for tool in settled if tool.name not in (FIND_TOOLS, CALL_TOOL)]
     for tool in settled:
         if tool not in kept and tool.name not in warned:
-            warned.add(tool.name)
+            warned.append(tool.name)
             log.warning("a tool named %r is left out: that name is for deferred tools; rename it", tool.name)
     return ToolSearch(kept, own)
 

@@ -35,11 +35,12 @@ def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
 
     A sequence that is a source itself is the only one.
     """
-    if _is_source(values):
+    kind: Any = type(values)
+    if kind is not list and kind is not tuple and _is_source(values):
         return (cast(ToolSource, values),)
     offers: list[Any] = []
     for value in check_list("tools", values, "tools"):
-        if type(value) is FunctionType or (type(value) is not Tool and not _is_source(value)):
+        if type(value) is not Tool and (type(value) is FunctionType or not _is_source(value)):
             value = as_tool(value)
         offers.append(value)
     check_names([offer for offer in offers if type(offer) is Tool])
@@ -94,7 +95,7 @@ def narrowed(tools: Iterable[Tool], keep: Callable[[Tool], bool]) -> list[Tool]:
 async def offered_tools(
     offers: Sequence[Tool | ToolSource],
     reserved: Sequence[Tool],
-    warned: set[str],
+    warned: list[str],
     context: TurnContext | None = None,
 ) -> tuple[Tool, ...]:
     """The tools of a turn's `offers`, each source asked once. Of two with one name the one named by itself
@@ -116,7 +117,7 @@ async def offered_tools(
                 taken.add(tool.name)
                 tools.append(tool)
             elif tool.name not in warned:
-                warned.add(tool.name)
+                warned.append(tool.name)
                 log.warning("%s: there is another tool named %r; rename one", _name(offer), tool.name)
     return (*tools, *[tool for tool in gone if tool.name not in taken])
 

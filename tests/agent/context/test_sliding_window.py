@@ -9,6 +9,7 @@ from tests import strategies
 from tests.counts import tried
 from tests.strategies import paired_histories
 
+from swink import Agent
 from swink.agent.context import windows as context
 from swink.agent.context.windows import SlidingWindow, room_in
 from swink.messages import (
@@ -26,6 +27,7 @@ from swink.messages import (
 )
 from swink.messages.history import History, violations
 from swink.messages.tokens import estimate_tokens
+from swink.testing import ScriptedModel
 
 
 def weigh(messages):
@@ -209,6 +211,20 @@ def test_the_window_without_custom_messages_grows_along():
     assert [message.role for message in second] == ["user", "assistant", "user", "assistant", "user"]
     assert len(first) == 4
     assert first.history is second.history
+
+
+async def test_what_one_agent_loses_by_the_window_of_all_agents_no_other_loses():
+    model = ModelSpec("a", "small", context_window=2_000)
+    models = [ScriptedModel(["one", "two"]), ScriptedModel(["one", "two"])]
+    long, short = [
+        Agent(model, stream_fn=stream_fn, messages=[UserMessage(text) for text in texts])
+        for stream_fn, texts in zip(models, (["word " * 100] * 40, ["hello"] * 40), strict=True)
+    ]
+    for _ in range(2):
+        await long.run("go")
+        await short.run("go")
+    assert [len(context.messages) < 40 for context in models[0].calls] == [True, True]
+    assert [len(context.messages) for context in models[1].calls] == [41, 43]
 
 
 def test_a_window_without_a_budget_is_sized_for_the_model():

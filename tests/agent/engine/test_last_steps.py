@@ -14,9 +14,10 @@ from swink import Agent, ExponentialBackoff, Policy
 from swink.agent.engine import laststeps as run_module
 from swink.errors import NetworkError
 from swink.events import TurnStart
-from swink.messages import Message
+from swink.messages import Message, ToolCall
 from swink.stream import Start
 from swink.testing import Pause, ScriptedModel, history_problems
+from swink.tools import Transfer
 
 
 class Ending(BaseException):
@@ -101,6 +102,23 @@ async def test_a_run_whose_caller_was_cancelled_is_freed_at_once() -> None:
             await task
 
     assert await is_freed(ScriptedModel([["one", Pause(5)]]), cancel)
+
+
+@pytest.mark.parametrize("end", [lambda text: text, lambda text: Transfer("billing")])
+async def test_a_run_with_tools_is_freed_at_once_and_so_are_its_calls(end: Callable[[str], Any]) -> None:
+    async def look(text: str) -> Any:
+        """Look."""
+        return end(text)
+
+    async def work(agent: Agent) -> None:
+        agent.tools = [look]
+        await agent.run("go")
+
+    def called(id: str) -> ToolCall:
+        return ToolCall(id, "look", {"text": id})
+
+    script = [[called("1"), called("2")], [called("3")], "done"]
+    assert await is_freed(ScriptedModel(script), work)
 
 
 @pytest.mark.parametrize("kind", [ConnectionError, lambda: NetworkError("lost", model="test:model")])

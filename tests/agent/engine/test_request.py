@@ -362,7 +362,7 @@ def test_whatever_a_transformer_leaves_out_the_rest_is_sound_and_has_the_prompt(
     history = History(messages)
     before = list(history.items)
     left = [message for message in before if data.draw(st.booleans())]
-    sent = with_prompt(with_pairs(left, "t", set()), history.snapshot(), "t", set())
+    sent = with_prompt(with_pairs(left, "t", []), history.snapshot(), "t", [])
     assert violations(sent) == []
     asked = [message for message in before if isinstance(message, UserMessage)][-1:]
     assert all(any(message is one for message in sent) for one in asked)
@@ -378,7 +378,7 @@ def test_a_prompt_is_put_back_before_the_call_whose_results_are_left():
     results = [ToolResultMessage("1", "work", "one"), ToolResultMessage("2", "work", "two")]
     history = History([UserMessage("q"), call, *results])
     copied = replace(call)  # the hook returned another reply, so what is known of the rest are its results
-    sent = with_prompt([copied, *results], history.snapshot(), "t", set())
+    sent = with_prompt([copied, *results], history.snapshot(), "t", [])
     assert [type(message) for message in sent] == [
         UserMessage,
         AssistantMessage,
@@ -397,4 +397,4 @@ def test_a_prompt_is_put_back_before_the_call_whose_results_are_left():
 def test_a_rewritten_prompt_is_known_by_its_time_or_its_words(rewrite: Any):
     history = History([UserMessage("q"), AssistantMessage("a"), UserMessage("newest"), AssistantMessage("b")])
     sent = [rewrite(history.items[2]), AssistantMessage("added"), history.items[3]]
-    assert with_prompt(sent, history.snapshot(), "t", set()) is sent
+    assert with_prompt(sent, history.snapshot(), "t", []) is sent

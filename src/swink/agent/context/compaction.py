@@ -14,12 +14,14 @@ from hashlib import sha256
 from typing import Any, cast
 
 from swink.agent.context.windows import (
+    DEFAULT,
     ContextRequest,
     Kept,
     SlidingWindow,
     TransformFn,
     boundary,
     cut_at,
+    in_order,
     newest_user,
     pruned,
     room_in,
@@ -39,7 +41,7 @@ from swink.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from swink.messages.checks import check_type, check_word
+from swink.messages.checks import check_hook, check_type, check_word
 from swink.messages.history import Snapshot
 from swink.messages.jsondata import encode
 from swink.messages.redact import describe_error
@@ -104,7 +106,8 @@ class Summary:
         if not isinstance(messages, Snapshot):
             # Without a history to follow, the same messages would be summarised at every turn.
             return window.fit(messages, overflow, request)
-        if not overflow and not window.kept.is_used and messages.history.most_tokens() <= window.room.plenty:
+        history = messages.history
+        if not overflow and history.most_tokens() <= window.room.plenty and history not in window.kept:
             return messages
         room = window.room.within(request)
         kept = window.kept.look(messages, room.budget, overflow)
@@ -168,7 +171,7 @@ class Summary:
 
 
 WORDS: dict[str, Callable[[], TransformFn]] = {
-    "window": SlidingWindow,
+    "window": lambda: DEFAULT,
     "prune": partial(SlidingWindow, prune=True),
     "summary": Summary,
 }
@@ -188,6 +191,17 @@ def as_transformers(transform: Transform) -> TransformFn | tuple[TransformFn, ..
         )
     made = [as_transformers(item) if isinstance(item, str) else item for item in transform]
     return cast("tuple[TransformFn, ...]", tuple(made))
+
+
+def checked_transformers(transform: Transform) -> TransformFn | tuple[TransformFn, ...]:
+    """The transformers that are meant, refused if one of them cannot be asked."""
+    made = as_transformers(transform)
+    for function in in_order(made):
+        if isinstance(function, type):
+            name = function.__name__
+            raise InvalidInput(f"transform_context: {name} is a class; write {name}(...)")
+        check_hook("transform_context", function)
+    return made
 
 
 def _summary_at(messages: Sequence[Message], start: int, kept: Kept) -> UserMessage | None:

@@ -5,7 +5,7 @@ begins with the one before it, only what is new is paid in full. Breaks that are
 expected and not told: a context that was compacted, another model, a history that was replaced between runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any
 
@@ -24,6 +24,7 @@ _LEAST = 500
 _PLAUSIBLE = 0.4, 2.5
 """A report beyond this ratio counts something else than the request."""
 _EXCERPT = 40
+_NONE: Mapping[Any, Any] = {}
 
 
 class Break(Struct, frozen=True):
@@ -49,7 +50,7 @@ class TokenRatio:
 
     def __init__(self) -> None:
         self._overhead: tuple[str, Sequence[Any], int] | None = None
-        self._ratios: dict[str, float] = {}
+        self._ratios: Mapping[str, float] = _NONE
 
     def ratio(self, model: ModelSpec) -> float:
         """How many tokens the provider counts for one that is estimated."""
@@ -73,7 +74,7 @@ class TokenRatio:
         known, name = self._ratios.get(str(model)), str(model)
         seen = counted / estimated
         smoothed = seen if known is None else known + _SMOOTHING * (seen - known)
-        self._ratios[name] = min(max(smoothed, LEAST_RATIO), MOST_RATIO)
+        self._ratios = {**self._ratios, name: min(max(smoothed, LEAST_RATIO), MOST_RATIO)}
 
 
 class PrefixGuard:
@@ -85,7 +86,7 @@ class PrefixGuard:
         self._last: tuple[ModelSpec, LlmContext] | None = None
         self._expected = False
         self._told: tuple[tuple[str, int | str], ...] = ()
-        self._windows: dict[int, History] = {}
+        self._windows: Mapping[int, History] = _NONE
 
     def has_told(self, position: int, window: History) -> bool:
         """Whether an earlier run has announced that a transformer cut the history to this."""
@@ -93,7 +94,7 @@ class PrefixGuard:
 
     def tell(self, position: int, window: History) -> None:
         """Note that it was announced."""
-        self._windows[position] = window
+        self._windows = {**self._windows, position: window}
 
     def expect_break(self) -> None:
         """The next request will not begin with the last one, which is announced elsewhere."""

@@ -69,6 +69,15 @@ def in_order(transform: Any) -> Sequence[TransformFn]:
     return functions if len(functions) < 2 else sorted(functions, key=lambda function: not is_async(function))
 
 
+def fitters(transform: Any) -> Sequence[tuple[TransformFn, Fit]]:
+    """The transformers in order, and how each is asked."""
+    return (
+        _DEFAULT
+        if transform is DEFAULT
+        else [(function, fitter(function)) for function in in_order(transform)]
+    )
+
+
 def fitter(function: Any) -> Fit:
     """How to ask a transformer: by its `fit` if it has one, else by what it is sized for, if it can be."""
     fit: Fit | None = getattr(function, "fit", None)
@@ -163,8 +172,9 @@ class SlidingWindow:
                 window = self.sized_for(model)
         if (
             type(messages) is Snapshot
-            and not (overflow or window.kept.is_used)
+            and not overflow
             and messages.history.most_tokens() <= window.room.plenty
+            and messages.history not in window.kept
         ):
             return messages
         return window._windowed(messages, overflow, window.room.within(request), request)
@@ -235,15 +245,16 @@ class Room:
 class Windows:
     """What is kept of each history that did not fit."""
 
-    __slots__ = ("_kept", "is_used")
+    __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self.is_used = False
-        """Whether any history did not fit."""
         self._kept: WeakKeyDictionary[History, Kept] | None = None
 
     def __len__(self) -> int:
         return 0 if self._kept is None else len(self._kept)
+
+    def __contains__(self, history: History) -> bool:
+        return self._kept is not None and history in self._kept
 
     def look(self, messages: Snapshot, budget: int, overflow: bool) -> "Kept | None":
         """What is kept of a history, with what is new; None if all of it is, and fits."""
@@ -254,12 +265,16 @@ class Windows:
                 return None
             if self._kept is None:
                 self._kept = WeakKeyDictionary()
-                self.is_used = True
             kept = self._kept[history] = Kept()
         elif kept.seen > len(messages):
             kept = Kept()  # an older snapshot is looked at by itself
         kept.follow(messages)
         return kept
+
+
+DEFAULT = SlidingWindow()
+"""The window of every agent that names none: what it keeps, it keeps of each history by itself."""
+_DEFAULT: Sequence[tuple[TransformFn, Fit]] = ((DEFAULT, DEFAULT.fit),)
 
 
 class Kept:

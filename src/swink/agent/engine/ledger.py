@@ -15,7 +15,7 @@ from swink.agent.config import AgentLoopConfig
 from swink.agent.engine.account import Account, Spent
 from swink.agent.engine.turnstate import Attempt, Call, CallContext, TurnState
 from swink.agent.policy import Policy, slots_of, vet_commit
-from swink.agent.statewatch import StateWatch
+from swink.agent.statewatch import state_changes
 from swink.errors import AgentError, message_of
 from swink.events import (
     AgentEnd,
@@ -39,6 +39,7 @@ from swink.messages import (
     TurnEndReason,
     as_messages,
 )
+from swink.messages.codec import encode_state
 from swink.messages.history import History, paired, with_unique_ids
 from swink.messages.message import USER_NOTE
 from swink.messages.records import OpenTurn, PendingApproval, fingerprint
@@ -128,7 +129,7 @@ class Ledger:
         self.recorder: Recorder | None = None
         self.observed: observer.ObservedRun | None = None
         self.call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]] | None = None
-        self._state = StateWatch(config.state)
+        self._state, self._told = config.state, encode_state(config.state)
 
     def append(self, messages: Sequence[Message], *, by_policy: bool = False) -> None:
         """Let messages enter at the end of the turn, where they part no call from its result."""
@@ -252,6 +253,7 @@ class Ledger:
         if call.settled is not None:
             # The run is woken before the reader of its events, so one wake-up of the reader serves both.
             call.settled(1)
+        call.context = call.settled = None  # what they hold holds the call: all is freed at once
         if self.recorder is not None:
             self.recorder.note(call)
         if call.observed is not None:
@@ -285,12 +287,10 @@ class Ledger:
         """End the turn; what was changed from outside meanwhile takes effect."""
         turn = self.turn
         assert turn.reply is not None
-        state = self._state
-        changed = state.changes() if state.state or state.told else None
         turn.is_open, turn.reason = False, reason
         self.inbox.fresh = ()
-        if changed is not None:
-            self.emit(changed)
+        if self._state or self._told:
+            self._told = state_changes(self._state, self._told, self.emit)
         if turn.observed is not None:
             turn.observed.end(reason)
         self.emit(TurnEnd(turn.reply, turn.results, reason))

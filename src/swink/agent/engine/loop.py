@@ -9,6 +9,7 @@ is touched. How a run ends is a value, `End`, which travels up to `take_turns`.
 """
 
 import asyncio
+from functools import partial
 from typing import Literal
 
 from swink.agent.endedturn import ended_turn
@@ -27,8 +28,9 @@ async def take_turns(run: Run) -> None:
     """The whole run: what its task does."""
     try:
         await started()
-        payer.set(None)  # what is started inside this run is not charged past it
-        run.ledger.call_inside = lambda outer, name, arguments: call_inside(run, outer, name, arguments)
+        if payer.get() is not None:
+            payer.set(None)  # what is started inside this run is not charged past it
+        run.ledger.call_inside = partial(call_inside, run)
         run.end(await _until_done(run))
     except asyncio.CancelledError:
         run.end(End("aborted"))

@@ -11,7 +11,7 @@ log = logging.getLogger("swink")
 LEFT_OUT = "[the result of this tool call was left out of the context]"
 
 
-def with_pairs(messages: Sequence[Message], hook: str, warned: set[str]) -> Sequence[Message]:
+def with_pairs(messages: Sequence[Message], hook: str, warned: list[str]) -> Sequence[Message]:
     """The messages with a result for every call and a call for every result."""
     problems = violations(messages)
     if not problems:
@@ -21,7 +21,7 @@ def with_pairs(messages: Sequence[Message], hook: str, warned: set[str]) -> Sequ
 
 
 def with_prompt(
-    messages: Sequence[Message], history: Snapshot, hook: str, warned: set[str]
+    messages: Sequence[Message], history: Snapshot, hook: str, warned: list[str]
 ) -> Sequence[Message]:
     """The messages with the newest user message of the history, or what the hook made of it, among them."""
     asked = len(history) - 1
@@ -52,7 +52,7 @@ def _is_rewritten(messages: Sequence[Message], place: int, history: Snapshot, as
     return follows and place > 0 and any(item is messages[place - 1] for item in made)
 
 
-def _warn(text: str, warned: set[str]) -> None:
+def _warn(text: str, warned: list[str]) -> None:
     if text.partition(" (")[0] not in warned:
-        warned.add(text.partition(" (")[0])
+        warned.append(text.partition(" (")[0])
         log.warning("%s; the context was repaired before it was sent", text)

@@ -9,6 +9,7 @@ completes everything without a single await. Saving and the post-run policies fo
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import Context, copy_context
 from typing import Any
 
 from msgspec import Struct
@@ -103,13 +104,14 @@ class Run:
         ledger.enter_pending()
         if self.recorder is not None and prompts:
             self.recorder.note(prompts)
-        variables = None
+        variables: Context | None = None
         if observer.current is not None:
             session_id = session_id or self.setup.config.options.session_id
             token = observer.agent_name.set(observer.agent_name.get() or self.setup.config.name)
             ledger.observed = observer.current.run(ledger.attempt.model, session_id, prompts)
             observer.agent_name.reset(token)
             variables = ledger.observed.context
+        self.watch.variables = variables = variables or copy_context()
         self._task = self.watch.task = start_task(self.life.loop, body, "swink-run", variables)
         if self.life.aborted is not None:
             self._task.cancel()
@@ -255,4 +257,5 @@ class Run:
             if self.recorder is not None:
                 self.recorder.close()
             self.life.finish()
+            self.batch = None  # it holds the run
             self._released(self)

@@ -1,11 +1,10 @@
 """What a turn works with, taken once at its beginning: what is changed later acts at the next turn."""
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
-from swink.agent.config import AgentContext, AgentLoopConfig, PromptContext, SystemPrompt
-from swink.agent.context.windows import Fit, TransformFn, fitter, in_order
+from swink.agent.config import AgentContext, AgentLoopConfig, PromptContext, SystemPrompt, copied
+from swink.agent.context.windows import fitters
 from swink.errors import InvalidInput
 from swink.messages.codec import copy_state
 from swink.messages.history import History
@@ -46,9 +45,9 @@ class TurnSetup:
         self._context = context
         self._offers: Sequence[Any] | None = None
         self._prompt: SystemPrompt | None = None
-        self.config: AgentLoopConfig = copy(config)
+        self.config = copied(config)
         self.routes = config.routes()
-        self.transformers = _transformers(config)
+        self.transformers = fitters(config.transform_context)
         self.deps = config.deps if deps is None else deps
         self.own_tools = tuple(tools)
         """Those of this run alone."""
@@ -62,8 +61,8 @@ class TurnSetup:
         """Take what is there now; a source of tools is asked at every turn, a prompt function once a run."""
         before, prompt, offers = self.config, self._context.system_prompt, self._context.tools
         if self._given.version != before.version:
-            config = self.config = copy(self._given)
-            self.transformers = _transformers(config)
+            config = self.config = copied(self._given)
+            self.transformers = fitters(config.transform_context)
             if (
                 config.model is not before.model
                 or config.stream_fn is not before.stream_fn
@@ -98,8 +97,3 @@ class TurnSetup:
         if not isinstance(written, str):
             raise InvalidInput(f"system_prompt() returned {type(written).__name__}; it returns a str")
         self.system_prompt = written
-
-
-def _transformers(config: AgentLoopConfig) -> Sequence[tuple[TransformFn, Fit]]:
-    """The transformers, and how each is asked."""
-    return [(function, fitter(function)) for function in in_order(config.transform_context)]
