@@ -1,6 +1,7 @@
 """Agents that the tests serve: scripted ones, with tools that print, need approval or take their time."""
 
 import asyncio
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -66,3 +67,9 @@ async def cartographer() -> Agent:
 def failing() -> Agent:
     """Has a model that has nothing to say."""
     return Agent("test:model", stream_fn=ScriptedModel([]))
+
+
+def waiter() -> Agent:
+    """Waits; its tool writes down in the file MARK that it began and that it ended."""
+    script = ScriptedModel([ToolCall("1", "wait", {"mark": os.environ["MARK"]}), "Never."])
+    return Agent("test:model", stream_fn=script, tools=[wait])

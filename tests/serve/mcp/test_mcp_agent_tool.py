@@ -1,6 +1,7 @@
 """Agents of ours as tools of an MCP server, called by the published client over HTTP, in both editions."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import served_agents
+from tests.counts import left_to_more
 from tests.later import Later
 
 from swink import Agent, ToolCall
@@ -248,3 +250,35 @@ async def _call_and_lose(url: str) -> None:
             await connected.call_tool("factory", {"input": "Wait."})
     except* Exception:
         pass  # the server has ended
+
+
+CALLER = """
+import asyncio, mcp, sys
+
+async def main():
+    async with mcp.Client(sys.argv[1], mode=sys.argv[2]) as client:
+        await client.call_tool("factory", {"input": "Wait."})
+
+asyncio.run(main())
+"""
+
+
+@left_to_more
+@pytest.mark.parametrize("edition", EDITIONS)
+async def test_a_client_that_is_killed_leaves_the_server_to_others(edition: str, tmp_path: Path):
+    mark = tmp_path / "mark"
+    replies: list[Any] = [ToolCall("1", "wait", {"mark": str(mark)}), "Never."]
+
+    def factory() -> Agent:
+        return Agent("test:model", stream_fn=ScriptedModel(replies), tools=[served_agents.wait])
+
+    async with serving(factory) as (url, _):
+        caller = await asyncio.create_subprocess_exec(sys.executable, "-c", CALLER, url, edition)
+        while not mark.exists():
+            await asyncio.sleep(0.01)
+        caller.kill()
+        await caller.wait()
+        replies[:] = ["Hello."]
+        async with mcp.Client(url, mode=edition) as connected:
+            assert text_of(await connected.call_tool("factory", {"input": "Hi."})) == "Hello."
+    assert mark.read_text() == "ended"
