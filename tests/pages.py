@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import NamedTuple
 
 from tests.warm import start_of, warm_process
 
@@ -11,12 +12,46 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+FENCE = re.compile(
+    r"""^```(?P<language>\w+)(?: title="(?P<file>[\w.]+)")?\n(?P<code>.*?)^```\n(?:\n```text\n(?P<said>.*?)^```$)?""",
+    re.DOTALL | re.MULTILINE,
+)
+"""A block, with the file that it is saved as and, of a program, what it prints, if the page says that."""
+
+
+class Block(NamedTuple):
+    """A program of a page, and the files that stand on the page before it."""
+
+    code: str
+    said: str | None
+    files: dict[str, str]
+
+
+def programs_of(page: str) -> list[Block]:
+    """The Python programs of a page, each as a reader pastes it."""
+    files: dict[str, str] = {}
+    blocks: list[Block] = []
+    for match in FENCE.finditer((ROOT / page).read_text("utf-8")):
+        if match["language"] == "python":
+            blocks.append(Block(match["code"], match["said"], dict(files)))
+        if match["file"]:
+            files[match["file"]] = match["code"]
+    return blocks
+
+
 def blocks_of(page: str) -> list[str]:
-    """The Python programs of a page."""
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    """The text of the Python programs of a page."""
+    return [block.code for block in programs_of(page)]
 
 
-def run_program(code: str, directory: Path) -> tuple[str, str]:
+def run_block(block: Block, directory: Path, **variables: str) -> tuple[str, str]:
+    """Run a program of a page in a directory with the files that it needs, and a home of its own."""
+    for name, code in block.files.items():
+        (directory / name).write_text(code, "utf-8")
+    return run_program(block.code, directory, HOME=str(directory), **variables)
+
+
+def run_program(code: str, directory: Path, **variables: str) -> tuple[str, str]:
     """Run a program in a directory of its own, without keys, as it stands; what it printed, and its stderr."""
     script = directory / "program.py"
     script.write_text(code, "utf-8")
@@ -27,7 +62,7 @@ def run_program(code: str, directory: Path) -> tuple[str, str]:
         "PYTHONWARNINGS": "error",
         "XDG_CONFIG_HOME": str(directory / "config"),
     }
-    env = {**kept, **own}
+    env = {**kept, **own, **variables}
     with (
         open(os.devnull) as nothing,
         TemporaryFile("w+", encoding="utf-8") as out,

@@ -8,34 +8,8 @@ from typing import Any
 import pytest
 
 import swink
-from tests.pages import PAGES, ROOT, blocks_of, run_program
+from tests.pages import PAGES, ROOT
 
-RUN_BY = {
-    "README.md": "tests/test_examples.py",
-    "docs/coding-agent/agents.md": "tests/app/assistant/test_agents_page.py",
-    "docs/library/code-mode.md": "tests/tools/codemode/test_code_mode_page.py",
-    "docs/library/concepts.md": "tests/test_docs.py",
-    "docs/library/context.md": "tests/messages/test_tokens.py",
-    "docs/library/durable.md": "tests/memory/test_dbos_recovery.py",
-    "docs/evaluation/eval.md": "tests/eval/test_eval_page.py",
-    "docs/library/guide.md": "tests/test_guide.py",
-    "docs/coding-agent/hooks.md": "tests/policies/test_shell_hook.py",
-    "docs/models/local.md": "tests/local/test_local_page.py",
-    "docs/coding-agent/mcp.md": "tests/policies/test_policy_pages.py",
-    "docs/library/memory.md": "tests/memory/test_memory_page.py",
-    "docs/library/notes.md": "tests/memory/test_memory_tools.py",
-    "docs/library/policies.md": "tests/policies/test_policy_pages.py",
-    "docs/models/providers.md": "tests/providers/test_provider_docs.py",
-    "docs/library/serving.md": "tests/serve/test_serving_page.py",
-    "docs/coding-agent/skills.md": "tests/tools/skills/test_skills_page.py",
-    "docs/library/stores.md": "tests/memory/test_stores_page.py",
-    "docs/library/teams.md": "tests/policies/test_policy_pages.py",
-    "docs/observability/telemetry.md": "tests/telemetry/test_tracefile.py",
-    "docs/library/tools-at-scale.md": "tests/tools/test_tools_at_scale_page.py",
-    "docs/library/tools.md": "tests/tools/coding/test_tools_page.py",
-    "docs/library/web-clients.md": "tests/serve/test_web_clients_page.py",
-}
-"""Pages with programs, and the tests that run them."""
 NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]
 """Pages that speak of the present; a changelog also names what is gone."""
 TEXTS = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in PAGES}
@@ -72,12 +46,6 @@ def exists(name: str) -> bool:
                 return False
             value = getattr(value, part)
     return True
-
-
-def test_every_page_with_a_program_has_a_test_that_runs_it():
-    assert {page for page in TEXTS if blocks_of(page)} == set(RUN_BY)
-    for page, test in RUN_BY.items():
-        assert page.removeprefix("docs/") in (ROOT / test).read_text("utf-8"), test
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -125,12 +93,3 @@ def test_the_loggers_of_the_page_are_used(page: str):
 @pytest.mark.parametrize("page", TEXTS)
 def test_no_page_names_a_path_of_one_machine(page: str):
     assert not re.findall(r"(?<![\w.])/(?:root|srv|work|home)/\w+", TEXTS[page])
-
-
-def test_the_page_on_concepts_runs(tmp_path: Path):
-    deferral, program, cost = blocks_of("docs/library/concepts.md")
-    assert run_program(deferral, tmp_path) == ("approval refund {'order': 17}\nDone.\n", "")
-    assert run_program(cost, tmp_path) == ("1001 True 0.003015\n", "")
-    fails = 'logging.getLogger("swink.providers").warning("an option is ignored")\n'
-    assert run_program(program + fails, tmp_path) == ("", "")
-    assert run_program("import logging\n" + fails, tmp_path)[1], "without configuration it is on stderr"

@@ -1,10 +1,10 @@
-"""Every example and every program of the README runs, and says what it promises."""
+"""Every example runs, and says what it promises."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.pages import ROOT, blocks_of, run_program
+from tests.pages import ROOT, run_program
 
 SAYS = {
     "chat_bot.py": "bob: Who am I? -> Hello, Bob.\n2 answers in the chat of ada\n",
@@ -30,7 +30,6 @@ SAYS = {
 }
 SERVED = {"serve_fastapi.py", "serve_starlette.py"}
 """Applications, which tests/serve/test_mounted.py asks."""
-README = ["A light jacket: 18 °C and clear.\n", "Sun all week.\nTokyo: 14,000,000\n"]
 
 
 def test_every_example_has_its_expectation():
@@ -42,11 +41,3 @@ def test_the_example_runs(name: str, tmp_path: Path):
     said, warned = run_program((ROOT / "examples" / name).read_text("utf-8"), tmp_path)
     assert SAYS[name] in said
     assert not warned
-
-
-@pytest.mark.parametrize(("number", "says"), list(enumerate(README)))
-def test_the_programs_of_the_readme_run(number: int, says: str, tmp_path: Path):
-    programs = blocks_of("README.md")
-    assert len(programs) == len(README)
-    said, warned = run_program(programs[number], tmp_path)
-    assert (said, warned) == (says, "")

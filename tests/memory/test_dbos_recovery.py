@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.counts import MORE
-from tests.pages import ROOT, blocks_of
+from tests.pages import ROOT
 from tests.patience import wait_until
 
 pytest.importorskip("dbos")
@@ -117,17 +117,6 @@ def test_a_process_that_was_thought_dead_changes_nothing(children: Children, tmp
     assert told.startswith("paid gas; outcome unknown")
     assert log.with_suffix(".slow").read_text() == told
     assert [act for act in acts(log) if act.startswith("pay")] == ["pay gas", "pay rent"]
-
-
-def test_the_programs_of_durable_md_run(children: Children, tmp_path: Path):
-    program = "\n".join(blocks_of("docs/library/durable.md"))
-    assert children.wait(children.start(program=program, directory=str(tmp_path))) == 0
-    assert (tmp_path / "output").read_text().splitlines() == [
-        "nothing to do",
-        "one works on it: Pay invoice 7.",
-        "two leaves it to the other one: SessionBusy",
-        "It is paid. True",
-    ]
 
 
 @pytest.mark.more

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pages import blocks_of, run_program
 
 from swink import Agent, ModelSpec, Tool, Usage
 from swink.agent.context.prefixguard import TokenRatio
@@ -181,11 +180,3 @@ async def test_large_tools_leave_less_room_for_messages():
     model = ScriptedModel(["a"])
     await Agent(spec, stream_fn=model, messages=talk, tools=[tool]).run("q")
     assert len(model.calls[0].messages) < 50
-
-
-def test_the_page_on_context_runs(tmp_path: Path):
-    said, errors = run_program("\n".join(blocks_of("docs/library/context.md")), tmp_path)
-    assert said == (
-        "Hello.\n[characters 300000 to 300020 of 588889; 288869 more follow]\n1 51852 51853 51854 \nsystem\n"
-    )
-    assert errors == ""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from scenes import Scene, call
-from tests.pages import blocks_of, run_program
 
 from swink import Agent, Rejected, tool
 from swink.agent.policy import PolicyContext
@@ -277,11 +276,6 @@ def test_what_is_no_hook_is_refused_at_once():
         Hook("BeforeTool", "x")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="needs a command"):
         Hook("Stop", " ")
-
-
-def test_the_program_of_the_page_runs(tmp_path: Path):
-    (program,) = blocks_of("docs/coding-agent/hooks.md")
-    assert run_program(program, tmp_path) == ("tool call not run: a hook refused it: not in production\n", "")
 
 
 def test_policies_without_hooks_load_nothing_of_them():

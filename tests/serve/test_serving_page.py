@@ -1,10 +1,9 @@
-"""docs/library/serving.md: its program runs, and the paths and limits that it names are those of the application."""
+"""docs/library/serving.md: the paths and limits that it names are those of the application."""
 
 import re
-from pathlib import Path
 
 from msgspec.structs import fields
-from tests.pages import ROOT, blocks_of, run_program
+from tests.pages import ROOT
 
 from swink import Agent
 from swink.memory import MemoryStore
@@ -13,15 +12,6 @@ from swink.serve.native import NativeDoor
 from swink.serve.openai import OpenAIDoor
 
 PAGE = (ROOT / "docs" / "library" / "serving.md").read_text("utf-8")
-
-
-def test_the_programs_of_the_page_run(tmp_path: Path):
-    program, with_page = blocks_of("docs/library/serving.md")
-    assert run_program(program, tmp_path) == ("Hello Ada.", "")
-    assert run_program(f'{with_page}\nprint(app, end="")', tmp_path) == (
-        "agent_app(SqliteStore)",
-        "",
-    )
 
 
 def test_the_page_names_every_route_of_the_native_and_the_openai_door():

@@ -1,4 +1,4 @@
-"""docs/library/web-clients.md: its programs run, those for Node against a served agent."""
+"""docs/library/web-clients.md: the programs for Node run against a served agent."""
 
 import asyncio
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.counts import left_to_more
-from tests.pages import ROOT, blocks_of, run_program
+from tests.pages import ROOT
 from tests.serve.served import served
 from tests.serve.webscenes import MODULES, delete, node
 
@@ -15,11 +15,6 @@ from swink.messages import ToolCall
 
 PAGE = "docs/library/web-clients.md"
 PROGRAMS = re.findall(r"```javascript\n(.*?)```", (ROOT / PAGE).read_text("utf-8"), re.DOTALL)
-
-
-def test_the_program_of_the_server_runs(tmp_path: Path):
-    (program,) = blocks_of(PAGE)
-    assert run_program(program, tmp_path) == ("1 True\nv1 True\n", "")
 
 
 @left_to_more

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pages import blocks_of, run_program
 
 from swink import Agent, ToolCall, tool
 from swink.errors import MisuseError
@@ -146,11 +145,3 @@ def test_a_program_that_is_killed_leaves_a_file_that_lacks_only_its_end(tmp_path
         os.kill(program.pid, signal.SIGKILL)
     text = (tmp_path / "trace.json").read_text("utf-8")
     assert len(json.loads(text + "]")) >= 50
-
-
-@pytest.mark.parametrize("number", range(len(blocks_of("docs/observability/telemetry.md"))))
-def test_the_programs_of_the_page_run(number: int, tmp_path: Path):
-    # docs/observability/telemetry.md
-    run_program(blocks_of("docs/observability/telemetry.md")[number], tmp_path)
-    if number == 0:
-        assert events_of(tmp_path / "trace.json")

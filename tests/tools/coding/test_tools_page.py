@@ -1,22 +1,15 @@
-"""docs/library/tools.md: its programs run, and its table is that of the tools."""
+"""docs/library/tools.md: its table is that of the tools."""
 
 import re
 from pathlib import Path
 
-from tests.pages import ROOT, blocks_of, run_program
+from tests.pages import ROOT
 
 from swink.tools import coding_tools, script_tools
 from swink.tools.coding.guarded import RESERVED
 from swink.tools.coding.obeyed import GROUPS, IN_HOME, is_obeyed
 
 PAGE = (ROOT / "docs" / "library" / "tools.md").read_text("utf-8")
-
-
-def test_the_programs_run(tmp_path: Path):
-    (tmp_path / "project").mkdir()
-    (tmp_path / "tools").mkdir()
-    for program in blocks_of("docs/library/tools.md"):
-        assert run_program(program, tmp_path) == ("", "")
 
 
 def test_the_script_tool_is_one(tmp_path: Path):

@@ -1,19 +1,14 @@
-"""docs/coding-agent/skills.md: its program runs, its skill is one, and its cases can be loaded."""
+"""docs/coding-agent/skills.md: its skill is one, and its cases can be loaded."""
 
 import re
 from pathlib import Path
 
-from tests.pages import ROOT, blocks_of, run_program
+from tests.pages import ROOT
 
 from swink.eval.casefile import load_cases
 from swink.tools import check_skill
 
 PAGE = (ROOT / "docs" / "coding-agent" / "skills.md").read_text("utf-8")
-
-
-def test_the_program_runs(tmp_path: Path):
-    (program,) = blocks_of("docs/coding-agent/skills.md")
-    assert run_program(program, tmp_path) == ("Adds skills.\nTrue\n", "")
 
 
 def test_the_skill_is_one(tmp_path: Path):

@@ -1,0 +1,129 @@
+"""A model on loopback for programs that name a real one: it calls the first tool it is offered, then answers.
+
+It speaks Anthropic's Messages and OpenAI's Chat Completions and Responses, as far as one answer needs them. Values that a schema
+asks for are made from the schema.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+TEXT = "It is 18 °C and clear."
+FINISH = "give_output"
+
+
+@contextmanager
+def answering_model() -> Iterator[dict[str, str]]:
+    """The variables that send programs to the model."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield {
+            "ANTHROPIC_API_KEY": "not-a-key",
+            "ANTHROPIC_BASE_URL": url,
+            "OPENAI_API_KEY": "not-a-key",
+            "OPENAI_BASE_URL": f"{url}/v1",
+        }
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Answers(BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        events = anthropic(asked) if self.path.endswith("/messages") else openai(asked)
+        body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        if not self.path.endswith("/messages"):
+            body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-length", str(len(body.encode())))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+def anthropic(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    last = asked["messages"][-1]["content"]
+    answered = isinstance(last, list) and any(block["type"] == "tool_result" for block in last)
+    schema = (asked.get("output_config") or {}).get("format", {}).get("schema")
+    called = called_of([(tool["name"], tool["input_schema"]) for tool in asked.get("tools", ())], answered)
+    usage = {"input_tokens": 20, "output_tokens": 8}
+    start = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "content": []}
+    if called:
+        block = {"type": "tool_use", "id": f"toolu_{len(asked['messages'])}", "name": called[0], "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(called[1])}
+    else:
+        block = {"type": "text", "text": ""}
+        delta = {"type": "text_delta", "text": json.dumps(value_of(schema)) if schema else TEXT}
+    return [
+        {"type": "message_start", "message": {**start, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use" if called else "end_turn"},
+            "usage": usage,
+        },
+        {"type": "message_stop"},
+    ]
+
+
+def openai(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    offered = [(tool["function"]["name"], tool["function"]["parameters"]) for tool in asked.get("tools", ())]
+    schema = (asked.get("response_format") or {}).get("json_schema", {}).get("schema")
+    called = called_of(offered, asked["messages"][-1]["role"] == "tool")
+    delta: dict[str, Any] = {"role": "assistant"}
+    if called:
+        function = {"name": called[0], "arguments": json.dumps(called[1])}
+        delta["tool_calls"] = [{"index": 0, "id": "call_1", "type": "function", "function": function}]
+    else:
+        delta["content"] = json.dumps(value_of(schema)) if schema else TEXT
+    choice = {"index": 0, "delta": delta, "finish_reason": None}
+    end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if called else "stop"}
+    chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": asked["model"]}
+    return [{**chunk, "choices": [choice]}, {**chunk, "choices": [end]}]
+
+
+def called_of(offered: list[tuple[str, Any]], answered: bool) -> tuple[str, Any] | None:
+    """The call that the model makes: of the first tool, then of the one that takes the output."""
+    outputs = [(name, schema) for name, schema in offered if "output" in name]
+    others = [(name, schema) for name, schema in offered if "output" not in name]
+    for name, schema in outputs if answered or not others else others:
+        return name, value_of(schema)
+    return None
+
+
+def value_of(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Any:
+    """Something that a schema allows."""
+    root = root or schema
+    match schema:
+        case {"$ref": str(place)}:
+            found: Any = root
+            for part in place.removeprefix("#/").split("/"):
+                found = found[part]
+            return value_of(found, root)
+        case {"enum": [first, *_]} | {"const": first} | {"default": first}:
+            return first
+        case {"anyOf": [first, *_]}:
+            return value_of(first, root)
+        case {"type": "object"}:
+            wanted = schema.get("required", [])
+            return {name: value_of(schema["properties"][name], root) for name in wanted}
+        case {"type": "array"}:
+            return [value_of(schema["items"], root)] if schema.get("items") else []
+        case {"type": "integer" | "number"}:
+            return schema.get("minimum", 7)
+        case {"type": "boolean"}:
+            return True
+        case _:
+            return "Oslo"

@@ -1,0 +1,76 @@
+"""Every Python program of every page runs as it is pasted into a file, in an empty directory with an empty home.
+
+What a page shows below a program, as a block of `text`, is what the program prints. A program that names a real model
+asks one on loopback, through the variable that names its address; what it prints is not compared.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.answering import answering_model
+from tests.counts import MORE
+from tests.local.conftest import weights as weights
+from tests.pages import PAGES, ROOT, Block, programs_of, run_block
+from tests.postgres import postgres as postgres
+
+REAL = re.compile(r"\"(?:anthropic|openai):")
+SLOW = re.compile(r"^import ray\b|^from dbos |\bMcpServers\(\[time|^from swink\.serve\.mcp ", re.MULTILINE)
+"""Imports that take seconds: `make test-more` runs these programs."""
+LOCAL = re.compile(r"local:|swink\.local|serve_model")
+TOLD = ("the run failed: ", "the run was stopped before its answer: ", "audit log ")
+"""What swink logs where a program means a run to end like that, or tries a guard of a log."""
+PROGRAMS = {
+    f"{page.relative_to(ROOT)}:{number}": block
+    for page in PAGES
+    for number, block in enumerate(programs_of(str(page.relative_to(ROOT))), 1)
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[dict[str, str]]:
+    with answering_model() as variables:
+        yield variables
+
+
+def variables_of(block: Block, directory: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """What a program is given: a model, weights or a database, if it names one; no key where it shows that."""
+    given: dict[str, str] = {}
+    if REAL.search(block.code) and "MissingKey" not in block.code:
+        given |= request.getfixturevalue("model")
+    if LOCAL.search(block.code):
+        weights: Path = request.getfixturevalue("weights")
+        (directory / "cache" / "models").mkdir(parents=True)
+        (directory / "cache" / "models" / weights.name).symlink_to(weights)  # one program deletes them
+        given["SWINK_CACHE_DIR"] = str(directory / "cache")
+    if "PostgresStore" in block.code:
+        given["DATABASE_URL"] = request.getfixturevalue("postgres")
+    return given
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.more) if SLOW.search(block.code) else name
+        for name, block in PROGRAMS.items()
+    ],
+)
+def test_the_program_runs_as_pasted(name: str, tmp_path: Path, request: pytest.FixtureRequest):
+    block = PROGRAMS[name]
+    if SLOW.search(block.code) and not MORE:
+        pytest.skip("make test-more runs it")
+    directory = tmp_path / "pasted"
+    directory.mkdir()
+    said, complained = run_block(block, directory, **variables_of(block, tmp_path, request))
+    assert not [line for line in complained.splitlines() if not line.startswith(TOLD)]
+    if block.said is not None and not REAL.search(block.code):
+        assert said == block.said
+
+
+def test_every_block_that_looks_like_python_is_run():
+    for page in PAGES:
+        fences = re.findall(r"^```(?:py|python)\b.*$", page.read_text("utf-8"), re.MULTILINE)
+        runs = sum(name.startswith(f"{page.relative_to(ROOT)}:") for name in PROGRAMS)
+        assert len(fences) == runs, page.name
