@@ -5,8 +5,8 @@ from copy import copy
 from typing import Any
 
 from swink import Agent
-from swink.memory import MemoryStore
-from swink.serve.hosting import Caller, Conversation, Host, HostedRun, ServeLimits
+from swink.memory import MemoryStore, Store
+from swink.serve.hosting import Caller, Conversation, FolderClaims, Host, HostedRun, ServeLimits
 from swink.stream import LlmContext, StreamFn
 from swink.testing import ScriptedModel
 
@@ -34,9 +34,9 @@ class Heard:
         return self._model(model, context, options)
 
 
-def host(store: MemoryStore, model: StreamFn, **agent: Any) -> Host:
+def host(store: Store, model: StreamFn, *, claims: FolderClaims | None = None, **agent: Any) -> Host:
     """A process that serves an agent over a store."""
-    return Host(lambda request: Agent("test:m", stream_fn=model, **agent), store, LIMITS)
+    return Host(lambda request: Agent("test:m", stream_fn=model, **agent), store, LIMITS, claims=claims)
 
 
 async def until_told(run: HostedRun, is_it: Callable[[Any], bool], after: int = 0) -> list[Any]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from tests.serve.served import served, text_of, types
 
 from swink import tool
-from swink.memory import SqliteStore
+from swink.memory import MemoryStore, SqliteStore
 from swink.messages import ToolCall
+from swink.serve.hosting import ServeLimits
 from swink.testing import Pause
 
 SLOW = ["par", Pause(30), "is"]
@@ -146,3 +147,26 @@ async def test_a_rejection_tells_the_model_why():
                 await client.post(f"/conversations/{id}/runs/{run}/approvals", json=body)
         said = await client.messages(id)
     assert "keep it" in text_of(said["messages"][2])
+
+
+async def test_an_answer_to_a_call_that_does_not_wait_is_refused():
+    async with served(["fine"]) as client:
+        id = await client.begin()
+        answer = {"call_id": "c1", "approved": True}
+        assert (await client.post(f"/conversations/{id}/approvals", json=answer)).status_code == 409
+        assert (await client.post("/conversations/other/approvals", json=answer)).status_code == 404
+
+
+async def test_a_call_that_waits_after_a_restart_is_answered_without_the_run_that_asked():
+    store, call = MemoryStore(), ToolCall("c1", "delete", {"path": "a.txt"})
+    limits = ServeLimits(approval_seconds=0.01)
+    async with served([call], {"tools": [delete]}, store=store, limits=limits) as client:
+        id = await client.begin()
+        await client.events(id, await client.start(id))
+    async with served(["done"], {"tools": [delete]}, store=store) as client:
+        answer = {"call_id": "c1", "approved": True}
+        run = (await client.post(f"/conversations/{id}/approvals", json=answer)).json()["run_id"]
+        events = await client.events(id, run)
+        said = await client.messages(id)
+    assert types(events)[-1] == "agent_end"
+    assert [text_of(each) for each in said["messages"][2:]] == ["deleted a.txt", "done"]

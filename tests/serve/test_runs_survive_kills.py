@@ -1,6 +1,8 @@
 """Runs of a process that was killed: each goes on as it was begun, and none that was accepted is lost."""
 
 import asyncio
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,8 +13,11 @@ from tests.serve.killed import ANNA, Heard, all_of, host, killed, said, until_to
 from swink.agent.policy import Rejected
 from swink.errors import SessionError
 from swink.events import AgentEnd, MessageDiscarded, MessageEnd, MessageStart, MessageUpdate
-from swink.memory import MemoryStore
-from swink.messages import AssistantMessage, ToolCall
+from swink.memory import JsonlStore, MemoryStore
+from swink.messages import AssistantMessage, ToolCall, UserMessage
+from swink.messages.records import MessageSaved, RunEvents, RunStarted
+from swink.serve.hosting import ClientTool, FolderClaims
+from swink.serve.hosting.runrecords import unended_run
 from swink.serve.web import Refused
 from swink.testing import Pause, ScriptedModel
 
@@ -74,8 +79,6 @@ async def test_a_run_that_waits_and_is_aborted_does_not_begin_and_tells_its_end(
 
 
 async def test_a_resumed_run_has_the_instructions_tools_and_schema_of_its_client():
-    from swink.serve.hosting import ClientTool
-
     store = MemoryStore()
     first = host(store, ScriptedModel([["a", Pause(60)]]))
     conversation = await first.create(ANNA)
@@ -161,3 +164,55 @@ def shown(events: list[object]) -> str:
             case _:
                 pass
     return text
+
+
+async def test_two_programs_over_one_folder_never_run_one_conversation(tmp_path: Path):
+    claims = FolderClaims(tmp_path / "claims")
+    first = host(JsonlStore(tmp_path), ScriptedModel([["a", Pause(60)]]), claims=claims)
+    second = host(JsonlStore(tmp_path), ScriptedModel(["never"]), claims=claims)
+    conversation = await first.create(ANNA)
+    run = await conversation.start("one")
+    other = await second.open(ANNA, conversation.id)
+    with pytest.raises(Refused, match="another worker"):
+        await other.start("two")
+    assert await other.find_unended() == run.id
+    assert not await second.leaves_alone(other)
+    following = await other.find_run(run.id)
+    await until_told(run, lambda event: isinstance(event, MessageUpdate))
+    await conversation.abort(run)
+    told = await all_of(following)
+    assert [each.id for each in told] == [each.id for each in await all_of(run)]
+    assert said(await second.open(ANNA, conversation.id)) == ["one", "a"]
+    assert list((tmp_path / "claims").iterdir()) == []
+    await first.aclose()
+    await second.aclose()
+
+
+async def test_a_run_of_a_folder_that_was_killed_is_offered_and_goes_on_when_it_is_asked_for(tmp_path: Path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    first = host(
+        JsonlStore(before), ScriptedModel([["a", Pause(60)]]), claims=FolderClaims(before / "claims")
+    )
+    conversation = await first.create(ANNA)
+    run = await conversation.start("one")
+    await until_told(run, lambda event: isinstance(event, MessageUpdate))
+    shutil.copytree(before, after, ignore=lambda *_: ["claims"])
+    await first.aclose()
+    second = host(JsonlStore(after), ScriptedModel(["b"]), claims=FolderClaims(after / "claims"))
+    again = await second.open(ANNA, conversation.id)
+    assert await again.find_unended() == run.id
+    assert await second.leaves_alone(again)
+    assert said(again) == ["one"]
+    await all_of(await again.find_run(run.id))
+    assert said(await second.open(ANNA, conversation.id)) == ["one", "b"]
+    assert await again.find_unended() is None
+    await second.aclose()
+
+
+def test_a_run_that_others_talked_over_is_not_offered():
+    begun = [RunStarted("r1", "anna"), RunEvents("r1", 1, [{"type": "agent_start"}])]
+    assert unended_run(begun) == "r1"
+    assert unended_run([*begun, MessageSaved(UserMessage("Hello"))]) is None
+    assert unended_run([*begun, RunEvents("r1", 2, [], ended=True)]) is None
+    assert unended_run([*begun, RunStarted("r2", "anna")]) == "r1"
+    assert unended_run([*begun, RunStarted("r2", "anna"), RunEvents("r2", 1, [])]) == "r2"

@@ -16,7 +16,7 @@ from swink.memory import Store
 from swink.messages.redact import describe_traceback
 from swink.serve.agui.door import AguiDoor
 from swink.serve.asgi import Message, Receive, Send, admit
-from swink.serve.hosting import LOCAL, Caller, Factory, Host, ServeLimits
+from swink.serve.hosting import LOCAL, Caller, Factory, FolderClaims, Host, ServeLimits
 from swink.serve.native import NativeDoor
 from swink.serve.openai import OpenAIDoor
 from swink.serve.page import PageDoor
@@ -51,6 +51,7 @@ def agent_app(
     hosts: Collection[str] = (),
     limits: ServeLimits = ServeLimits(),
     directory: str | None = None,
+    claims: FolderClaims | None = None,
     page: bool | Callable[[Host], Door] = False,
 ) -> "AgentApp":
     """An application that serves the agents of `factory`, with its conversations in `store`.
@@ -66,7 +67,7 @@ def agent_app(
         limits: what is allowed, such as runs at the same time
         directory: groups the conversations in the store
     """
-    host = Host(factory, store, limits, directory=directory)
+    host = Host(factory, store, limits, directory=directory, claims=claims)
     for name in protocols:
         if name not in DOORS:
             raise InvalidInput(f"there is no protocol {name!r}; there are {', '.join(DOORS)}")

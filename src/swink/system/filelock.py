@@ -46,10 +46,13 @@ def take_lock(
 
 
 @contextmanager
-def alone(path: str | os.PathLike[str]) -> Generator[None]:
-    """Hold a lock file, created here and removed at the end: one holder among all threads and processes."""
+def alone(path: str | os.PathLike[str], within: float | None = None) -> Generator[None]:
+    """Hold a lock file, created here and removed at the end: one holder among all threads and processes.
+
+    Raises TimeoutError after `within` seconds.
+    """
     while True:
-        with open(path, "a+b", opener=open_private) as file, locked(file):
+        with open(path, "a+b", opener=open_private) as file, locked(file, within):
             if not is_at(file, path):
                 continue  # the previous holder has removed this one: others wait for a new one
             try:

@@ -10,10 +10,10 @@ from swink.app.cli.directory import change_directory, trust_without_person
 from swink.app.cli.servedassistant import ServedAssistant
 from swink.app.cli.terminal import say
 from swink.errors import AgentError, MisuseError
-from swink.memory import JsonlStore, MemoryStore, Store
+from swink.memory import JsonlStore, MemoryStore, Store, sessions_dir
 from swink.serve.agentapp import AgentApp, agent_app
 from swink.serve.asgi import serve_app
-from swink.serve.hosting import ServeLimits
+from swink.serve.hosting import FolderClaims, ServeLimits
 from swink.serve.page import Entry, PageDoor
 from swink.system.interrupts import interruptible
 from swink.system.threads import run_to_end
@@ -65,6 +65,7 @@ def make_app(arguments: argparse.Namespace) -> tuple[AgentApp, ServedAssistant, 
         authorize=entry.authorize,
         directory=working_directory(),
         limits=_LIMITS,
+        claims=FolderClaims(sessions_dir() / "claims") if isinstance(store, JsonlStore) else None,
         page=(lambda host: PageDoor(host, assistant, entry)) if arguments.page else False,
     )
     return app, assistant, entry

@@ -3,6 +3,7 @@
 from swink.serve.hosting.clienttools import ClientTool as ClientTool
 from swink.serve.hosting.conversation import Conversation as Conversation
 from swink.serve.hosting.eventlog import Numbered as Numbered
+from swink.serve.hosting.folderclaims import FolderClaims as FolderClaims
 from swink.serve.hosting.host import Host as Host
 from swink.serve.hosting.hostedrun import HostedRun as HostedRun
 from swink.serve.hosting.hostedrun import current_run as current_run

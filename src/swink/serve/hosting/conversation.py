@@ -18,7 +18,7 @@ from swink.serve.hosting.hostedrun import HostedRun
 from swink.serve.hosting.keptstart import digest, record_start, recorded_start, still_open
 from swink.serve.hosting.recording import RecordingSession
 from swink.serve.hosting.resumption import Resumption
-from swink.serve.hosting.runrecords import RecordedRun, aborted_before, recorded_runs
+from swink.serve.hosting.runrecords import RecordedRun, aborted_before, recorded_runs, unended_run
 from swink.serve.hosting.servedagent import RunStart, WhenBusy, bind, make_agent
 from swink.serve.hosting.terms import AgentRequest, Caller
 from swink.serve.wire import Refused
@@ -106,7 +106,7 @@ class Conversation:
             _feed(run, recorded)
             run.refuse(Refused(409, "the run has ended"))
         else:
-            self._host.admit(self.caller)
+            self._host.admit(self.caller, run)
         self.runs[id] = run
         if recorded.ended:
             self._host.keep(self)
@@ -114,6 +114,15 @@ class Conversation:
             run.is_elsewhere = True
             self._host.carry(self, self._carry_on(run, after))
         return run
+
+    async def find_unended(self) -> str | None:
+        """The id of the newest run, if it has not ended: it is under way somewhere, or was interrupted."""
+        if self.running is not None and not self.running.is_over:
+            return self.running.id
+        try:
+            return unended_run(await self._host.store.load(self.id))
+        except SessionError as error:
+            raise refusal_of_store(error) from None
 
     async def take_up(self) -> None:
         """Go on with the runs that another process began and did not end."""
@@ -158,7 +167,7 @@ class Conversation:
             raise Refused(429, "too many runs wait in this conversation; try again when one has ended")
         run = self._new_run(f"run_{secrets.token_hex(12)}", start)
         run.is_queued = is_queued
-        self._host.admit(self.caller)
+        self._host.admit(self.caller, run)
         self.runs[run.id] = run
         if key is not None:
             self._keys[key] = run
@@ -186,7 +195,7 @@ class Conversation:
 
     def take(self, session: Session) -> None:
         """Take what the store has by now, unless a run of this process writes it."""
-        if not self.is_busy:
+        if self.running is None:
             self._session = session
 
     async def _carry(self, run: HostedRun, key: str | None, may_wait: bool) -> None:
@@ -317,7 +326,6 @@ class Conversation:
         await run.finish()
         if run.is_lost:
             self._drop(run)  # who asks for it now gets what the other worker records
-        self._host.release(self.caller)
         self._host.keep(self)
 
     def _known(self, id: str) -> HostedRun | None:

@@ -6,6 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -16,6 +17,7 @@ from swink.messages.redact import describe_traceback
 from swink.serve.hosting.clienttools import ClientTool
 from swink.serve.hosting.conversation import Conversation, refusal_of_store
 from swink.serve.hosting.eventlog import EventLog
+from swink.serve.hosting.folderclaims import FolderClaims
 from swink.serve.hosting.hostedrun import HostedRun
 from swink.serve.hosting.servedagent import RunStart, bind, make_agent
 from swink.serve.hosting.terms import LOCAL, AgentRequest, Caller, Factory, ServeLimits
@@ -38,12 +40,18 @@ class Host:
         limits: ServeLimits = ServeLimits(),
         *,
         directory: str | None = None,
+        claims: FolderClaims | None = None,
     ) -> None:
-        """With `directory`, all callers share the store's sessions of that directory."""
+        """With `directory`, all callers share the store's sessions of that directory.
+
+        `claims` are for a store whose sessions cannot be claimed, and that several processes use. Runs that
+        were interrupted there are offered to people, and do not go on by themselves.
+        """
         self.factory = factory
         self.store = store
         self.limits = limits
         self.closing = False
+        self.claims = claims
         self._directory = directory
         self._running: Counter[str] = Counter()
         self._known: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
@@ -66,7 +74,7 @@ class Host:
     async def open(self, caller: Caller, id: str) -> Conversation:
         """A conversation of this caller as it is now; `Refused` for an unknown or foreign id alike."""
         known = self._known.get(id)
-        if known is not None and known.is_busy and known.meta.directory == self._place(caller):
+        if known is not None and known.running is not None and known.meta.directory == self._place(caller):
             return known
         session = await self.read(id)
         if session.meta.directory != self._place(caller):
@@ -119,7 +127,7 @@ class Host:
         """A run of a history that the client brings and keeps; `more` are further fields of `RunStart`."""
         start = RunStart(client_tools=client_tools, **more)
         run = HostedRun(f"run_{secrets.token_hex(12)}", start, EventLog(self.limits.events))
-        self.admit(caller)
+        self.admit(caller, run)
         self.carry(None, self._carry_stateless(run, caller, messages))
         try:
             await run.wait_begun()
@@ -128,7 +136,7 @@ class Host:
             raise
         return run
 
-    def admit(self, caller: Caller) -> None:
+    def admit(self, caller: Caller, run: HostedRun) -> None:
         """Count a run of this caller; `Refused` if there are too many, or the application is closing."""
         if self.closing:
             raise Refused(503, "the server is shutting down; ask again soon")
@@ -137,12 +145,7 @@ class Host:
         ):
             raise Refused(429, "too many runs are under way; try again when one has ended")
         self._running[caller.name] += 1
-
-    def release(self, caller: Caller) -> None:
-        """A run of this caller is over."""
-        self._running[caller.name] -= 1
-        if not self._running[caller.name]:
-            del self._running[caller.name]
+        run.uncount = partial(self._release, caller)
 
     def carry(self, conversation: Conversation | None, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let the work of a run go on by itself, until it ends or the host closes."""
@@ -177,11 +180,20 @@ class Host:
         """Whether the store keeps workers from running one conversation at once."""
         return isinstance(self.store.sync.backend, LeasingBackend)
 
+    async def leaves_alone(self, conversation: Conversation) -> bool:
+        """Whether a run that did not end is offered to people: no process has it, and it does not go on."""
+        if self.claims is None or conversation.is_busy:
+            return False
+        return await self.claims.is_free(conversation.id)
+
     @asynccontextmanager
     async def claim(self, id: str) -> AsyncGenerator[Session]:
         """The session of a run; no other worker runs it inside the block, if the store has leases."""
         if self.has_claims:
             async with self.store.claim(id, seconds=self.limits.lease_seconds) as session:
+                yield session
+        elif self.claims is not None:
+            async with self.claims.claim(id), await self.store.open(id) as session:
                 yield session
         else:
             async with await self.store.open(id) as session:
@@ -244,7 +256,11 @@ class Host:
             run.refuse(Refused(500, "the run failed; the server's log says why"))
         finally:
             await run.finish()
-            self.release(caller)
+
+    def _release(self, caller: Caller) -> None:
+        self._running[caller.name] -= 1
+        if not self._running[caller.name]:
+            del self._running[caller.name]
 
     def _of(self, caller: Caller, session: Session) -> Conversation:
         known = self._known.get(session.id)

@@ -8,7 +8,7 @@ Clients that leave do not end it. Whatever happens, the events go from `AgentSta
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
@@ -58,6 +58,8 @@ class HostedRun:
         """Whether it was promised to begin after the one before it."""
         self.is_recorded = False
         """Whether the session knows of it: then it is not lost with this process."""
+        self.uncount: Callable[[], None] | None = None
+        """Takes it out of the runs under way, which are limited; called once, before its end is told."""
         self._agent: Agent[Any, Any] | None = None
         self._approvals: Approvals | None = None
         self._is_aborted = self._is_started = False
@@ -213,6 +215,7 @@ class HostedRun:
     async def finish(self) -> None:
         """Record the end, then let readers see it; does nothing the second time."""
         if self.log.closed:
+            self._uncount()
             return
         end = self._end or AgentEnd((), "aborted", "the run was cancelled")
         self._mark_begun()
@@ -225,7 +228,13 @@ class HostedRun:
             await self.recording.finish(None if goes_on else end)
         elif not goes_on:
             self.log.push(end)
+        self._uncount()
         self.log.close()
+
+    def _uncount(self) -> None:
+        uncount, self.uncount = self.uncount, None
+        if uncount is not None:
+            uncount()
 
     def _goes_on(self, end: AgentEnd) -> bool:
         """Whether the run was only stopped for another process to go on with it."""

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from swink.events import AgentEnd, AgentEvent, AgentStart, MessageEnd, MessageUpdate, TurnEnd
 from swink.messages import AssistantMessage, Message, ToolResultMessage
 from swink.messages.jsondata import decode, encode
-from swink.messages.records import Record, RunEvents, RunStarted
+from swink.messages.records import CustomSaved, MessageSaved, Record, RunEvents, RunStarted
 from swink.serve.hosting.eventlog import Numbered
 from swink.stream import TextDelta, ThinkingDelta, ToolCallDelta
 
@@ -107,6 +107,27 @@ def write_events(run: str, numbered: Sequence[Numbered], told: Told, *, ended: b
         if parts := data.pop("parts", None):
             data |= {"text": "".join(parts), "cuts": [len(part) for part in parts]}
     return RunEvents(run, numbered[0].id if numbered else 0, written, ended)
+
+
+def unended_run(records: Iterable[Record]) -> str | None:
+    """The run of a session that has not ended, before those that wait for it; none if others talked since."""
+    runs: dict[str, None] = {}
+    is_last = True
+    for record in records:
+        match record:
+            case RunStarted(run):
+                runs[run], is_last = None, True
+            case RunEvents(run):
+                is_last = True
+                if record.first == 1 and run in runs:  # it has begun: those before it were given up
+                    runs = dict.fromkeys(list(runs)[list(runs).index(run) :])
+                if record.ended:
+                    runs.pop(run, None)
+            case MessageSaved() | CustomSaved():
+                is_last = False
+            case _:
+                pass
+    return next(iter(runs), None) if is_last else None
 
 
 def aborted_before(run: str) -> RunEvents:

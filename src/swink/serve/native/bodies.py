@@ -140,18 +140,24 @@ class ShownConversation(Struct, frozen=True):
     messages: list[Any]
     running: str | None
     pending: list[WaitingCall]
+    interrupted: str | None = None
+    """A run that its process left unfinished, and that goes on as soon as its events are asked for."""
 
     @classmethod
-    def of(cls, conversation: Conversation, messages: list[Any]) -> "ShownConversation":
-        """A conversation with its messages in the form of JSON."""
-        running = conversation.running
-        return cls(
-            conversation.id,
-            conversation.meta.title,
-            messages,
-            None if running is None else running.id,
-            [WaitingCall.of(call) for call in conversation.pending],
-        )
+    def of(
+        cls,
+        conversation: Conversation,
+        messages: list[Any],
+        unended: str | None = None,
+        *,
+        is_interrupted: bool = False,
+    ) -> "ShownConversation":
+        """A conversation with its messages in the form of JSON, and the run of it that has not ended."""
+        if unended is None and conversation.running is not None and not conversation.running.is_over:
+            unended = conversation.running.id
+        running, interrupted = (None, unended) if is_interrupted else (unended, None)
+        pending = [WaitingCall.of(call) for call in conversation.pending]
+        return cls(conversation.id, conversation.meta.title, messages, running, pending, interrupted)
 
 
 def as_input(given: str | InputParts) -> Input:

@@ -75,6 +75,9 @@ class NativeDoor:
                   Remark, StartedRun, statuses=(409,)),
             Route("POST", _RUN + "/approvals", self._approve, "Answer a call that waits for approval",
                   Approval, StartedRun, statuses=(409, 500)),
+            Route("POST", "/conversations/{id}/approvals", self._approve_waiting,
+                  "Answer a call that waits although no run does: another run goes on with it",
+                  Approval, StartedRun, statuses=(409, 500)),
         ]  # fmt: skip
 
     async def _create(self, exchange: Exchange) -> None:
@@ -92,7 +95,9 @@ class NativeDoor:
     async def _messages(self, exchange: Exchange) -> None:
         conversation = await self._conversation(exchange)
         messages = msgspec.json.decode(encode(conversation.messages))
-        body = ShownConversation.of(conversation, [complete(message) for message in messages])
+        told, unended = [complete(message) for message in messages], await conversation.find_unended()
+        is_left = unended is not None and await self._host.leaves_alone(conversation)
+        body = ShownConversation.of(conversation, told, unended, is_interrupted=is_left)
         await exchange.send_json(200, body)
 
     async def _delete(self, exchange: Exchange) -> None:
@@ -151,8 +156,7 @@ class NativeDoor:
 
     async def _approve(self, exchange: Exchange) -> None:
         given: Approval = await exchange.json(Approval)
-        note = given.reason or ""
-        answer: Answer = Approved(given.arguments, note) if given.approved else Rejected(given.reason)
+        answer = _answer_of(given)
         conversation = await self._conversation(exchange)
         run = await conversation.find_run(exchange.path["run"])
         if any(call.call_id == given.call_id for call in conversation.pending) and run.is_over:
@@ -161,8 +165,22 @@ class NativeDoor:
             run.approve(given.call_id, answer)
         await exchange.send_json(200, StartedRun(run.id))
 
+    async def _approve_waiting(self, exchange: Exchange) -> None:
+        given: Approval = await exchange.json(Approval)
+        conversation = await self._conversation(exchange)
+        if not any(call.call_id == given.call_id for call in conversation.pending):
+            raise Refused(409, f"no call {given.call_id[:80]!r} of this conversation waits for an approval")
+        run = await conversation.start(None, approvals={given.call_id: _answer_of(given)})
+        await exchange.send_json(200, StartedRun(run.id))
+
     async def _conversation(self, exchange: Exchange) -> Conversation:
         return await self._host.open(exchange.caller, exchange.path["id"])
 
     async def _run(self, exchange: Exchange, after: int = 0) -> HostedRun:
         return await (await self._conversation(exchange)).find_run(exchange.path["run"], after)
+
+
+def _answer_of(given: Approval) -> Answer:
+    if given.approved:
+        return Approved(given.arguments, given.reason or "")
+    return Rejected(given.reason)

@@ -4,7 +4,7 @@ import { Refused, address, ask, attemptKey, follow } from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Composer } from "./composer.js";
 import { dollars, tokens } from "./content.js";
-import { announce, byId, onFlushed } from "./dom.js";
+import { announce, byId, element, onFlushed } from "./dom.js";
 import { listenToKeys, showTheme } from "./keys.js";
 import { Settings } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
@@ -40,13 +40,25 @@ async function open(id) {
     if (stopped.signal.aborted) return;
     drawHead();
     for (const { call_id: call, name, shown } of found.pending ?? []) approvals.add({ id: call, name, shown });
+    if (found.interrupted) offer(found.interrupted);
     if (found.running) await listen(found.running);
   } catch (error) {
     if (!stopped.signal.aborted) complain(error);
   }
 }
 
-const lastRun = (id) => sessionStorage.getItem(`run ${id}`);
+/** Offer to go on with a run that its process left unfinished. */
+function offer(run) {
+  const begin = () => {
+    node.remove();
+    composer.focus();
+    listen(run);
+  };
+  const button = element("button", { type: "button", textContent: "Go on", onclick: begin });
+  const node = element("p", { className: "entry note interrupted" }, "The program ended before this was done. ", button);
+  transcript.append(node);
+  announce("This run was interrupted. The button Go on is at its end.", true);
+}
 
 /** Put the conversation into the address, and nothing else: the token in it is used. */
 const place = (id) => history.replaceState(null, "", id === null ? location.pathname : `${location.pathname}#${id}`);
@@ -55,7 +67,6 @@ const place = (id) => history.replaceState(null, "", id === null ? location.path
 async function listen(run) {
   const { id, stopped } = page;
   page.run = run;
-  sessionStorage.setItem(`run ${id}`, run);
   composer.setBusy(true);
   try {
     for await (const event of follow(`conversations/${id}/runs/${run}/events`, stopped.signal, connection)) {
@@ -150,9 +161,9 @@ async function stop() {
 /** Send what was decided; a call that waited too long is answered too, and a new run goes on with it. */
 async function answer(call, { approved, reason, chosen }) {
   const body = { call_id: call.id, approved, ...(reason ? { reason } : {}), ...(chosen ? { arguments: chosen } : {}) };
-  const run = page.run ?? lastRun(page.id);
+  const place = page.run === null ? "approvals" : `runs/${page.run}/approvals`;
   try {
-    const { run_id: next } = await ask("POST", `conversations/${page.id}/runs/${run}/approvals`, body);
+    const { run_id: next } = await ask("POST", `conversations/${page.id}/${place}`, body);
     if (page.run === null) listen(next);
   } catch (error) {
     approvals.add(call);
