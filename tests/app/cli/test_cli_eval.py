@@ -293,7 +293,18 @@ def test_the_suite_that_init_writes_passes_without_a_key_and_its_model_can_be_ch
 def test_the_first_lines_of_help_name_every_command(place: Place):
     shown = place.swink("eval")
     assert shown.code == 0
-    for name in ["init", "run", "report", "compare", "gate", "verify", "export", "import", "simulate"]:
+    for name in [
+        "init",
+        "run",
+        "report",
+        "compare",
+        "improve",
+        "gate",
+        "verify",
+        "export",
+        "import",
+        "simulate",
+    ]:
         assert name in shown.out
 
 

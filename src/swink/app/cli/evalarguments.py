@@ -15,6 +15,7 @@ def add_eval(commands: Any) -> None:
     start.take("directory", "where (default: here)", "DIR", nargs="?", default=".")
     _add_run(add)
     _add_looks(add)
+    _add_improve(add)
     _add_exports(add)
     _add_simulate(add)
 
@@ -67,6 +68,29 @@ def _add_looks(add: Add) -> None:
     gate.flag("--json", "one JSON document instead")
     verify = add("verify", "find any change to results since they were written")
     verify.add_argument("directory", metavar="DIR")
+
+
+def _add_improve(add: Add) -> None:
+    better = add("improve", "search for a better text of an agent", "improving:improve")
+    better.take("cases", "a YAML, JSON or Python file, or a directory of them", "CASES")
+    better.take("--target", "which text: system_prompt, tool:NAME or skill:NAME", "TARGET", required=True)
+    better.take("--agent", "a function that takes a case and gives an agent", "MODULE:FACTORY")
+    better.take("-m --model", 'of the agent: "provider:model"', "MODEL")
+    better.take("--reflect", "the model that writes texts (default: the agent's)", "MODEL")
+    better.take("--rounds", "texts to try (default: %(default)s)", "N", type=count, default=10)
+    held = "the share of cases that judge the result and are not learned from (default: %(default)s)"
+    better.take("--holdout", held, "SHARE", type=share, default=0.4)
+    better.take("--repeat", "attempts a case (default: 1)", "N", type=count, default=1)
+    better.take("--concurrency", "attempts at once (default: %(default)s)", "N", type=count, default=8)
+    better.take("--timeout", "end an attempt after so long", "SECONDS", type=seconds)
+    better.take("--budget", "stop before all of it costs more", "DOLLARS", type=amount)
+    better.take("--seed", "of the split and of all choices (default: 0)", "N", type=number, default=0)
+    better.take("--output", "where it is kept (default: eval-results/improve-<time>)", "DIR")
+    better.flag("--resume", "go on with the search in DIR, or with the newest one")
+    tape = better.add_mutually_exclusive_group()
+    tape.add_argument("--record", metavar="FILE", help="keep the answers of all models on a cassette")
+    tape.add_argument("--replay", metavar="FILE", help="take all answers from a cassette; no key, no network")
+    better.take("--trace", TRACE, "FILE")
 
 
 def _add_exports(add: Add) -> None:

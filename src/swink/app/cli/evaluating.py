@@ -152,15 +152,15 @@ def _directory(arguments: argparse.Namespace) -> Path:
             raise InvalidInput(f"--output {arguments.output} is a file; name a directory")
         return Path(arguments.output)
     if not arguments.resume:
-        return _new_directory(time.strftime("%Y-%m-%dT%H-%M-%S"))
+        return new_directory(time.strftime("%Y-%m-%dT%H-%M-%S"))
     found = sorted(RESULTS.glob("*/run.json"))
     if not found:
         raise InvalidInput(f"there is no run in {RESULTS} to go on with; --output names another directory")
     return found[-1].parent
 
 
-def _new_directory(name: str) -> Path:
-    """A directory that no other run has, also not one that began in the same second."""
+def new_directory(name: str) -> Path:
+    """A directory of results that no other run has, also not one that began in the same second."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     made, number = RESULTS / name, 1
     while True:
