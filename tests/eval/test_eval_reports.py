@@ -356,4 +356,4 @@ def test_a_share_is_never_rounded_to_all_or_nothing(share: float, text: str):
 
 def test_figures_are_written_in_the_unit_that_suits_them():
     assert [seconds(value) for value in (0.0312, 1.5, 59.99, 312, 7260)] == ["31 ms", "1.5 s", "1 min 00 s", "5 min 12 s", "2 h 01 min"]  # fmt: skip
-    assert [dollars(value) for value in (None, 0, 0.00001, 0.0123, 4.5, 1234)] == ["unknown", "$0", "$1.0e-05", "$0.0123", "$4.50", "$1,234"]  # fmt: skip
+    assert [dollars(value) for value in (None, 0, 4.5e-06, 0.00001, 0.0123, 4.5, 1234)] == ["unknown", "$0", "$0.0000045", "$0.000010", "$0.0123", "$4.50", "$1,234"]  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.counts import tried
 from tests.eval.runs import outcomes, result, save
 
-from swink.eval.resultfile import BadResults
+from swink.eval.resultfile import BadResults, ResultFile
 from swink.eval.verify import verify
 from swink.messages import AssistantMessage, UserMessage
 from swink.policies.chain import Chain
@@ -126,12 +126,50 @@ def test_another_key_does_not_verify(tmp_path: Path):
     assert not verify(tmp_path).ok
 
 
-def test_without_a_summary_the_end_cannot_be_checked_and_that_is_said(tmp_path: Path):
-    run = save(tmp_path, outcomes("+ -"))
+@pytest.mark.parametrize("key", [None, b"secret"])
+def test_lines_cut_off_together_with_the_summary_are_found(tmp_path: Path, key: bytes | None):
+    run = save(tmp_path, outcomes("+ - + - +"), key=key)
     (run / "summary.json").unlink()
-    found = verify(run)
-    assert found.ok
-    assert "nobody can tell" in found.notes[0]
+    lines = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
+    for left in (0, 2, 4):
+        (run / "results.jsonl").write_bytes(b"".join(lines[:left]))
+        assert f"results.jsonl: 5 lines were written, {left} are left" in verify(run, key).problems
+    (run / "results.head").unlink()
+    assert any("summary.json and results.head are gone" in problem for problem in verify(run, key).problems)
+
+
+def test_a_head_that_does_not_fit_the_lines_is_found(tmp_path: Path):
+    run = save(tmp_path, outcomes("+ -"), key=b"secret")
+    (run / "summary.json").unlink()
+    kept = (run / "results.head").read_bytes()
+    for changed, told in [
+        (b"{", "cannot be read"),
+        (b"{}", "changed, or sealed"),
+        (kept.replace(b'"records":2', b'"records":1'), "changed, or sealed"),
+    ]:
+        (run / "results.head").write_bytes(changed)
+        assert any(told in problem for problem in verify(run, b"secret").problems)
+    (run / "results.head").write_bytes(kept.replace(b'"records":2', b'"records":1'))
+    assert "results.jsonl: line 1 is not the one that was written" in verify(run).problems
+    (run / "results.head").write_bytes(b"{}")
+    assert "results.head: does not say how many lines there are" in verify(run).problems
+
+
+@pytest.mark.parametrize("key", [None, b"secret"])
+def test_an_interrupted_run_verifies_also_if_its_last_line_was_not_counted_yet(
+    tmp_path: Path, key: bytes | None
+):
+    run = save(tmp_path, outcomes("+ - +"), key=key)
+    counted = save(tmp_path / "before", outcomes("+ -"), key=key)
+    (run / "summary.json").unlink()
+    assert verify(run, key).ok
+    # The hashes of the first lines depend on the time: what was counted is of the very same file.
+    lines = (run / "results.jsonl").read_bytes().splitlines(keepends=True)
+    (counted / "results.jsonl").write_bytes(b"".join(lines[:2]))
+    with ResultFile(counted, resume=True, key=key) as file:
+        assert file.head.records == 2
+    (run / "results.head").write_bytes((counted / "results.head").read_bytes())
+    assert verify(run, key).ok
 
 
 def test_a_head_that_was_taken_out_is_found_with_a_key_and_noted_without(tmp_path: Path):

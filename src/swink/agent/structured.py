@@ -4,6 +4,7 @@ Which of them a request has is decided when it is sent (`agent.engine.request`);
 answer either way, and ends the run when it is there.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, is_typeddict
 from urllib.parse import urljoin
@@ -25,6 +26,8 @@ NAME = FINAL_OUTPUT
 _NUDGE = f"Give your answer by calling the tool {NAME!r}, or as JSON alone where there is no such tool."
 _AGAIN = "Your answer is not what was asked for: {}\nAnswer again, with the JSON alone."
 _BROKEN = "the JSON is cut off or malformed"
+_FENCED = re.compile(r"^```(?:json)?[ \t]*\n\s*(\{(?:(?!^```).)*)^```\s*\Z", re.MULTILINE | re.DOTALL)
+"""A block of code at the end of a text, in which models without a mode for JSON put it."""
 DONE = "structured output received"
 NOTHING: Any = object()
 """What `StructuredOutput.partial` gives while there is nothing to show."""
@@ -112,6 +115,8 @@ class StructuredOutput(Policy):
         texts = [block.text for block in message.content if type(block) is Text]
         ends = ["".join(texts[start:]) for start in range(len(texts))]
         answers = [text for text in ends if text.lstrip().startswith("{")]
+        if not answers and ends and (fenced := _FENCED.search(ends[0])):
+            answers = [fenced.group(1)]
         if not answers:
             return None
         found = (arguments for text in answers if (arguments := parse_arguments(text)) is not None)

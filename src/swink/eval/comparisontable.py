@@ -1,8 +1,10 @@
 """The table of a comparison: what `swink eval compare` prints."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from swink.eval.compare import Change, Comparison, Flip
+from swink.messages.modelspec import format_dollars
 from swink.system.oneline import strip_controls
 
 _SHOWN = 20
@@ -24,7 +26,7 @@ def comparison_table(comparison: Comparison) -> str:
                 ("", "cases", "before", "after", "change", "95 % interval", "p", "", "detectable"),
                 _row(comparison.pass_rate, percent, "pass rate", lambda value: f"{100 * value:.1f} points"),
                 *[_row(change, "{:.3f}".format, name) for name, change in comparison.metrics.items()],
-                _row(comparison.cost, "${:.4f}".format, "agent cost"),
+                _row(comparison.cost, partial(format_dollars, places=4), "agent cost"),
                 _row(comparison.duration, "{:.2f} s".format, "duration"),
                 _row(comparison.tokens, "{:,.0f}".format, "agent tokens"),
             ]

@@ -109,9 +109,18 @@ class _Spread(Struct, Generic[T, R]):
         first = self._next_batch()
         while first is not None:
             self.lost.appendleft(first)
-            nodes = [node["NodeID"] for node in await in_thread(self.ray.nodes) if node["Alive"]]
-            await self._work_on(nodes)
+            await self._work_on(await self._nodes())
             first = self._next_batch()
+
+    async def _nodes(self) -> list[str]:
+        """The nodes that are there; raises `WorkersLost` where none is."""
+        try:
+            nodes = [node["NodeID"] for node in await in_thread(self.ray.nodes) if node["Alive"]]
+        except (self.ray.exceptions.RayError, ConnectionError) as error:
+            raise WorkersLost(f"the cluster does not answer: {error}") from error
+        if not nodes:
+            raise WorkersLost("no node of the cluster is left")
+        return nodes
 
     async def _work_on(self, nodes: Sequence[str]) -> None:
         each = min(_WORKERS, math.ceil(self.concurrency / len(nodes)))

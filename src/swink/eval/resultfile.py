@@ -3,7 +3,7 @@
     {"prev": hash of the line before, "seq": 0, "time": …, "case_id": "oslo", …, "hash": …}
 
 A line that a crash cut short is dropped when the run is resumed. Of two lines about the same attempt the
-later one counts. Beside it, run.json says what the run is about.
+later one counts. Beside it, run.json says what the run is about, and results.head how many lines there are.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from swink.system.files import write_whole
 log = logging.getLogger("swink.eval")
 T = TypeVar("T")
 
-RESULTS, MANIFEST = "results.jsonl", "run.json"
+RESULTS, MANIFEST, HEAD = "results.jsonl", "run.json", "results.head"
 Attempt = tuple[str, int]
 """The id of a case, and the number of the repeat."""
 
@@ -125,6 +125,7 @@ class ResultFile:
             self._file.close()
             raise
         self._end = end
+        self._keep_head()
 
     def append(self, result: CaseResult) -> None:
         """Add a line; all of it is written, or nothing."""
@@ -135,6 +136,7 @@ class ResultFile:
         self.entries[result.case_id, result.repeat] = replace(entry, offset=self._end, length=len(line))
         self._end += len(line)
         self.head = replace(head, size=self._end)
+        self._keep_head()
 
     def results(self, order: Sequence[Attempt] | None = None) -> Results:
         """What the file holds so far, in the order of those attempts."""
@@ -145,6 +147,13 @@ class ResultFile:
     def seal(self) -> dict[str, Any]:
         """The head, and what else `verify` wants to find in summary.json."""
         return seal(self.head, self.directory / MANIFEST, self._key)
+
+    def _keep_head(self) -> None:
+        """Say how many lines there are, for `verify`, as long as there is no summary that does."""
+        kept = msgspec.to_builtins(self.head)
+        if self._key is not None:
+            kept["seal"] = signature(kept, self._key)
+        write_whole(self.directory / HEAD, msgspec.json.encode(kept), durable=False)
 
     def close(self) -> None:
         """Bring everything to the disk, and free the lock."""

@@ -1,7 +1,8 @@
 """Verification: whether the results of a run are those that were written.
 
 results.jsonl is a hash chain over every line. Its head, which summary.json keeps with a digest of run.json,
-shows lines cut off at the end. If all files are changed so that they agree, only the run's key shows it.
+shows lines cut off at the end; until there is a summary, results.head does. If all files are changed so that
+they agree, only the run's key shows it.
 """
 
 import hmac
@@ -14,17 +15,19 @@ from msgspec import Struct
 from swink.eval.evalrun import SUMMARY, read_summary
 from swink.eval.result import Manifest, RunSummary
 from swink.eval.resultfile import (
+    HEAD,
     MANIFEST,
     RESULTS,
     BadResults,
     digest,
     load_results,
+    read_beside,
     read_manifest,
     signature,
 )
 from swink.eval.summary import summarise
 from swink.policies import chain
-from swink.policies.chain import Head
+from swink.policies.chain import Head, head_of
 
 _NOT_COMPUTED = frozenset({"name", "duration", "head", "complete"})  # what a summary knows from elsewhere
 _ROUNDING = 1e-9
@@ -64,8 +67,10 @@ def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResul
         problems.append(str(error))
     else:
         if summary is None:
-            notes.append(f"without {SUMMARY} {unsure}")
+            problems += _unfinished(directory, key)
     head = summary.head if summary else None
+    if summary and head is None and (directory / HEAD).exists():
+        problems += _unfinished(directory, key)
     checked = chain.verify(directory / RESULTS, key=key, head=_head(head))
     problems += [f"{RESULTS}: {problem}" for problem in checked.problems]
     if summary and head is None:
@@ -80,6 +85,33 @@ def verify(directory: str | Path, key: str | bytes | None = None) -> VerifyResul
         except BadResults as error:
             problems.append(str(error))
     return VerifyResult(records=checked.records, problems=tuple(problems), notes=tuple(notes))
+
+
+def _unfinished(directory: Path, key: str | bytes | None) -> list[str]:
+    """What is wrong with a run that has no summary: interrupted, or taken away with some lines."""
+    try:
+        kept = read_beside(directory / HEAD, dict[str, Any])
+    except BadResults as error:
+        return [str(error)]
+    if kept is None:
+        return [f"{SUMMARY} and {HEAD} are gone: nobody can tell whether lines of {RESULTS} are missing"]
+    if key is not None and not hmac.compare_digest(
+        str(kept.get("seal")).encode(), signature(kept, key).encode()
+    ):
+        return [f"{HEAD}: was changed, or sealed with another key"]
+    match kept:
+        case {"records": 0}:
+            return []
+        case {"records": int(records), "hash": str(newest)}:
+            lines = (directory / RESULTS).read_bytes().split(b"\n")
+        case _:
+            return [f"{HEAD}: does not say how many lines there are"]
+    whole = len(lines) - 1
+    if whole < records:
+        return [f"{RESULTS}: {records} lines were written, {whole} are left"]
+    found = head_of(lines[records - 1])  # a crash may have come between a line and what is said of it
+    wrong = found is None or (found.records, found.hash) != (records, newest)
+    return [f"{RESULTS}: line {records} is not the one that was written"] if wrong else []
 
 
 def _head(head: dict[str, Any] | None) -> Head | None:

@@ -1,7 +1,7 @@
 """Which model, how hard it should think, what it used and what that costs."""
 
 from functools import lru_cache
-from math import isfinite
+from math import floor, isfinite, log10
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -90,19 +90,27 @@ class Cost(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def format_dollars(amount: float, places: int | None = None, *, exact: bool = False) -> str:
-    """An amount for people, with as many digits as it takes to see it, or with a fixed number of places.
+    """An amount for people, with as many digits as it takes to see it, or with at least so many places.
 
-    What is too small to see is `<$0.0001`; if it is wanted exactly, it is written with an exponent.
+    Below a cent there are at least two digits that count. What is too small for a narrow column is
+    `<$0.0001`, unless it is wanted exactly.
     """
     if places is not None:
-        return f"${amount:.{places}f}"
+        return f"${amount:.{_places(amount, places)}f}"
     if amount == 0:
         return "$0"
     if amount >= 0.995:
         return f"${amount:,.0f}" if amount >= 100 else f"${amount:.2f}"
-    if amount >= 0.0001:
-        return f"${amount:.4f}"
-    return f"${amount:.1e}" if exact else "<$0.0001"
+    if exact or amount >= 0.0001:
+        return f"${amount:.{_places(amount, 4)}f}"
+    return "<$0.0001"
+
+
+def _places(amount: float, least: int) -> int:
+    """Places after the point, so that an amount below a cent has two digits that count."""
+    if not 0 < abs(amount) < 0.01 or not isfinite(amount):
+        return least
+    return max(least, 1 - floor(log10(abs(amount))))
 
 
 _CATEGORIES = ("input", "output", "cache_read", "cache_write")

@@ -26,7 +26,7 @@
   function dollars(cost) {
     if (cost === null) return "–";
     if (cost === 0) return "$0";
-    return cost >= 100 ? "$" + number(Math.round(cost)) : cost >= 1 ? "$" + cost.toFixed(2) : cost >= 0.0001 ? "$" + cost.toFixed(4) : "$" + cost.toExponential(1);
+    return cost >= 100 ? "$" + number(Math.round(cost)) : cost >= 0.995 ? "$" + cost.toFixed(2) : "$" + cost.toFixed(cost >= 0.01 ? 4 : Math.min(20, Math.max(4, 1 - Math.floor(Math.log10(cost)))));
   }
   function seconds(time) {
     if (time < 1) return Math.round(1000 * time) + " ms";

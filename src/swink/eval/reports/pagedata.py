@@ -83,7 +83,7 @@ def _row(
     failed = {clean(m.name) for attempt in outcome.attempts for m in attempt.metrics if not m.passed}
     before = None
     if comparison is not None and (was := comparison.before.get(outcome.id)) is not None:
-        before = [STATES.index(was.state), _short(was.score), _short(was.cost, 6), _short(was.duration)]
+        before = [STATES.index(was.state), _short(was.score), _exact(was.cost), _short(was.duration)]
     return [
         outcome.id,
         outcome.name[:300],
@@ -91,7 +91,7 @@ def _row(
         _short(outcome.score),
         outcome.passed,
         len(outcome.attempts),
-        _short(outcome.cost, 6),
+        _exact(outcome.cost),
         _short(outcome.duration),
         outcome.turns,
         outcome.tokens,
@@ -122,7 +122,7 @@ def _attempt(attempt: CaseResult, room: int) -> dict[str, Any]:
         "reason": _text(attempt.reason),
         "stop": attempt.stop_reason,
         "score": _short(score_of(attempt)),
-        "cost": _short(cost_of(attempt), 6),
+        "cost": _exact(cost_of(attempt)),
         "time": _short(attempt.duration),
         "turns": attempt.turns,
         "tokens": [usage.input + usage.cache_read + usage.cache_write, usage.output],
@@ -148,6 +148,11 @@ def _text(text: str | None) -> str:
 
 def _short(value: float | None, digits: int = 4) -> float | None:
     return None if value is None else round(value, digits)
+
+
+def _exact(cost: float | None) -> float | None:
+    """A cost in four digits that count, however small it is."""
+    return None if cost is None else float(f"{cost:.4g}")
 
 
 def _packed(details: Sequence[bytes]) -> str:
