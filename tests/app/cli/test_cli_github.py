@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from command_line import Place, Provider
+from tests.counts import left_to_more
 
 SCRIPTS = Path(__file__).parents[3] / "examples" / "github"
 HOSTILE = (
@@ -78,6 +79,44 @@ def test_a_hostile_change_is_read_as_text_and_the_answer_fits_the_schema(place: 
     assert mark is not None
     assert HOSTILE in prompt.split(mark[0])[2], "all of it stands between the marks"
     assert "KEY" not in said.replace(json.dumps(HOSTILE)[1:-1], "")
+
+
+@left_to_more
+def test_an_answer_that_never_fits_the_schema_fails_the_step(place: Place, provider: Provider):
+    change = hostile_change(place.here)
+    provider.replies = [[json.dumps({"summary": "Fine.", "verdict": "merge it"})]]
+    done = review(place, {**change, **provider.env})
+    assert done.returncode != 0
+    assert not (place.here / "answer.json").read_text().strip()
+
+
+@left_to_more
+def test_a_budget_that_is_too_small_fails_the_step_before_the_model_is_asked(
+    place: Place, provider: Provider
+):
+    change = hostile_change(place.here)
+    done = review(place, {**change, **provider.env, "BUDGET": "0.000001"})
+    assert done.returncode != 0
+    assert "budget" in done.stderr
+    assert provider.requests == []
+
+
+@left_to_more
+def test_a_change_that_is_too_long_is_cut_between_the_marks_and_that_is_said(
+    place: Place, provider: Provider
+):
+    change = hostile_change(place.here)
+    (place.here / "long.txt").write_text("ß" * 150_000 + "\n")  # of two bytes each: the cut may be within one
+    git(place.here, "add", "."), git(place.here, "commit", "-qm", "long")
+    provider.replies = [[json.dumps(ANSWER)]]
+    done = review(place, {**change, **provider.env, "HEAD_SHA": git(place.here, "rev-parse", "HEAD")})
+    assert done.returncode == 0, done.stderr
+    [prompt] = [one["content"] for one in provider.requests[0]["messages"] if one["role"] == "user"]
+    mark = re.search(r"change-[0-9a-f]{32}", prompt)
+    assert mark is not None
+    _, _, between, after = prompt.split(mark[0])
+    assert 100_000 < len(between) < 210_000
+    assert "longer than this" in after
 
 
 def test_what_is_no_commit_is_refused_before_anything_is_run(place: Place):
@@ -169,6 +208,31 @@ def test_an_answer_or_a_number_that_does_not_fit_posts_nothing(tmp_path: Path, a
     assert done.returncode != 0
     assert "token-of-the-run" not in done.stderr
     assert asked == []
+
+
+def test_a_comment_that_is_too_long_is_cut_to_what_the_api_takes(tmp_path: Path):
+    finding = {"file": "/" * 1_000, "line": 1, "problem": "!" * 10_000}
+    with comments_api([]) as (url, asked):
+        done = post(tmp_path, url, {"summary": "#" * 10_000, "findings": [finding] * 500})
+    assert done.returncode == 0, done.stderr
+    [(_, _, body)] = asked
+    assert body.startswith("<!-- swink-review -->")
+    assert 50_000 < len(body) <= 60_000
+
+
+def test_the_workflow_skips_a_fork_and_comments_only_after_a_review_that_ended_well():
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((SCRIPTS / "review.yml").read_text("utf-8"))["jobs"]
+    assert jobs["review"]["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
+    assert jobs["comment"]["needs"] == "review"
+    assert "if" not in jobs["comment"], "with always() a failed review would be commented"
+
+
+def test_the_page_says_what_is_known_of_secrets_forks_and_injection():
+    [page] = (Path(__file__).parents[3] / "docs").rglob("github.md")
+    text = page.read_text("utf-8")
+    for said in ("Secrets and forks", "pull_request_target", "Injection of prompts", "cannot be excluded"):
+        assert said in text
 
 
 def test_the_workflow_puts_nothing_of_the_change_into_a_command_and_keeps_key_and_token_apart():
