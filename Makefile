@@ -8,11 +8,13 @@ TESTS ?=
 LOCALTASKS ?=
 # Options of benchmarks/mutants.py, such as --count 20 --only engine/
 MUTANTS ?=
+# Options of tools/pythons.py, such as --smoke or --only 3.13
+PYTHONS ?=
 export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 # Compiled modules are kept: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-more check fix bench localtasks soak mutants docs clean
+.PHONY: run test test-more check fix bench localtasks soak mutants docs test-pythons dist clean
 
 run: .venv/.ready-to-run
 	@$(BIN)/swink
@@ -23,6 +25,10 @@ test: .venv/.ready-to-test
 test-more: .venv/.ready-to-test
 	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000 $(TESTS)
 
+# The wheel, and the tests of the library, on every supported Python that is here; half an hour and more.
+test-pythons: .venv/.ready-to-test
+	$(BIN)/python tools/pythons.py $(PYTHONS)
+
 check: .venv/.ready-to-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -31,6 +37,17 @@ check: .venv/.ready-to-test
 fix: .venv/.ready-to-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The wheel, the source and the list of what they need, checked, in dist/.
+dist: .venv/.ready-to-test .venv/release/bin/python
+	rm -rf dist
+	.venv/release/bin/python -m build --outdir dist .
+	.venv/release/bin/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/python tools/sbom.py tui local eval mcp otel > dist/swink.cdx.json
+
+.venv/release/bin/python:
+	$(PYTHON) -m venv .venv/release
+	$@ -m pip install --quiet --disable-pip-version-check build==1.6.1 hatchling==1.33.0 twine==7.0.0
 
 bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/run.py

@@ -26,6 +26,8 @@ def why_plain(arguments: argparse.Namespace) -> str | None:
         return "standard output is no terminal"
     if os.environ.get("TERM", "") in ("", "dumb", "unknown") and sys.platform != "win32":
         return f"TERM={os.environ.get('TERM', '')} cannot show it"
+    if importlib.util.find_spec("termios") is None:
+        return "it needs the terminal of a POSIX system; use WSL on Windows"
     if importlib.util.find_spec("textual") is None:
         return f"Textual is not installed; install it with: {install_command('tui')}"
     return None

@@ -12,6 +12,7 @@ sandbox was made with `or_none`, commands run at the level `none` and every one 
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import threading
 import weakref
@@ -279,9 +280,10 @@ class Sandbox:
                     warn_once(f"commands are sandboxed with {backend}, which is weaker: {'; '.join(reasons)}")
                 return verdict
             reasons.append(f"{backend}: {verdict.trouble}")
+        advice = "Install bubblewrap, allow unprivileged user namespaces"
         raise SandboxUnavailable(
             f"the sandbox level {self.level!r} cannot be had here, so the command was not run "
-            f"({'; '.join(reasons)}). Install bubblewrap, allow unprivileged user namespaces, "
+            f"({'; '.join(reasons)}). {'Use WSL on Windows' if sys.platform == 'win32' else advice}, "
             "or choose sandbox='none' to run commands with your own rights."
         )
 

@@ -1,0 +1,141 @@
+"""Pythons: the wheel on every supported Python that is on this machine, and the library's tests on each.
+
+python tools/pythons.py           everything, as `make test-pythons` does; half an hour and more
+python tools/pythons.py --smoke   only install the wheel and try it (tools/smoke.py)
+python tools/pythons.py --only 3.13 ...
+
+Each environment is made in a temporary directory, outside of the checkout, and removed. The wheel is tried
+with the newest versions that its requirements allow, on the oldest Python with the oldest ones too. The tests
+of the library, without terminal and browser, run with what constraints.txt pins, and with the oldest.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tools import interpreters, lowest
+
+ROOT = Path(__file__).parents[1]
+PINS = ROOT / "constraints.txt"
+LIBRARY = (
+    "agent", "events", "memory", "messages", "models", "policies", "providers", "stream", "system", "teams",
+    "telemetry", "testing", "tools",
+)  # fmt: skip
+TRIED = ("eval", "otel", "mcp")
+"""Extras that are cheap to install; `make test` has them all on its own Python."""
+OLDEST = interpreters.VERSIONS[0]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Try each Python in turn; 1 if something failed on one."""
+    parser = argparse.ArgumentParser(description="Try swink on every Python that is here.")
+    parser.add_argument("--smoke", action="store_true", help="only install the wheel and try it")
+    parser.add_argument("--only", nargs="+", default=interpreters.VERSIONS, metavar="VERSION")
+    parser.add_argument("--wheel", type=Path, help="a wheel that is there already")
+    options = parser.parse_args(argv)
+    failed: list[str] = []
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        wheel = options.wheel or build(place, Path(sys.executable))
+        for version in options.only:
+            python = interpreters.find(version)
+            if python is None:
+                print(interpreters.explain_missing(version), flush=True)
+                continue
+            failed += try_one(place, wheel, version, python, with_tests=not options.smoke)
+    print(*(f"failed: {name}" for name in failed), sep="\n", end="\n" if failed else "")
+    return 1 if failed else 0
+
+
+def try_one(place: Path, wheel: Path, version: str, python: str, *, with_tests: bool) -> Iterator[str]:
+    """What fails on one Python."""
+    kinds = ("newest", "oldest") if version == OLDEST else ("newest",)
+    for kind in kinds:
+        name = f"Python {version}, {kind} requirements"
+        environment = Environment(place / f"{version}-{kind}", python)
+        constraints = oldest(environment.place) if kind == "oldest" else None
+        done = environment.install(f"{wheel}[{','.join(TRIED)}]", constraints=constraints)
+        done = done and environment.run("-I", str(ROOT / "tools/smoke.py"), *TRIED, cwd=environment.place)
+        yield from report(name, "installed and tried", done)
+        if with_tests and kind == "oldest":
+            yield from test(environment, wheel, name, constraints)
+        environment.remove()
+    if with_tests:
+        environment = Environment(place / f"{version}-pinned", python)
+        yield from test(
+            environment, wheel, f"Python {version}, pinned requirements", ROOT / "constraints.txt"
+        )
+        environment.remove()
+
+
+def test(environment: "Environment", wheel: Path, name: str, constraints: Path | None) -> Iterator[str]:
+    """Run the tests of the library against the installed wheel."""
+    began = time.monotonic()
+    extras = "all,dev" if constraints == PINS else ",".join((*TRIED, "dev"))
+    done = environment.install(f"{wheel}[{extras}]", constraints=constraints)
+    folders = [f"tests/{folder}" for folder in LIBRARY]
+    done = done and environment.run("-m", "pytest", "-q", "-n", "2", *folders, cwd=ROOT)
+    yield from report(name, f"tests of the library, {time.monotonic() - began:.0f} s", done)
+
+
+def report(name: str, what: str, done: bool) -> list[str]:
+    """Say how it went; the name again if it failed."""
+    print(f"{name}: {what}: {'ok' if done else 'FAILED'}", flush=True)
+    return [] if done else [f"{name}: {what}"]
+
+
+class Environment:
+    """A virtual environment of its own."""
+
+    def __init__(self, place: Path, python: str) -> None:
+        self.place = place
+        subprocess.run([python, "-m", "venv", str(place)], check=True)
+        self.python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+    def install(self, *what: str, constraints: Path | None) -> bool:
+        """Install with uv, which is far quicker, or with pip; whether that worked."""
+        limits = ["-c", str(constraints)] if constraints else []
+        if uv := shutil.which("uv"):
+            command = [uv, "pip", "install", "--python", self.python, "--quiet", *limits, *what]
+            return subprocess.run(command, cwd=self.place).returncode == 0
+        return self.run("-m", "pip", "install", "--quiet", *limits, *what, cwd=self.place)
+
+    def run(self, *words: str, cwd: Path) -> bool:
+        """Run this Python; whether it ended well."""
+        env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+        return subprocess.run([self.python, *words], cwd=cwd, env=env).returncode == 0
+
+    def remove(self) -> None:
+        """Take it away; a later one may need the room."""
+        shutil.rmtree(self.place)
+
+
+def oldest(place: Path) -> Path:
+    """The lower bounds of the package and of the extras that are tried, as a file for pip."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    file = place / "oldest.txt"
+    file.write_text("\n".join(lowest.lower_bounds(project, TRIED)), "utf-8")
+    return file
+
+
+def build(place: Path, python: Path) -> Path:
+    """The wheel of this checkout."""
+    command = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", place, ROOT]
+    subprocess.run(command, check=True)
+    (wheel,) = place.glob("swink-*.whl")
+    if not re.fullmatch(r"swink-[\w.]+-py3-none-any\.whl", wheel.name):
+        raise ValueError(f"{wheel.name} is no wheel for every system")
+    return wheel
+
+
+if __name__ == "__main__":
+    sys.exit(main())
