@@ -99,3 +99,28 @@ async def test_a_file_that_the_editor_changes_while_saving_is_noted(project: Pat
         await editor.prompt(session, "Write it")
         (result,) = [each for each in editor.opened[0].agent.messages if each.role == "tool_result"]
         assert "changed the file again" in result.text
+
+
+async def test_an_editor_that_answers_null_has_taken_the_change_over(project: Path):
+    write = ToolCall("c1", "write_file", {"path": "a.txt", "content": "one\n"})
+    async with serving([[write], "Done."], "--approve", "off") as editor:
+        await editor.initialize(FILES)
+        session = await editor.new(project)
+        open_buffer(editor, project / "b.txt", "")
+
+        async def take_over(parameters: Any) -> None:
+            asked = next(each for each in editor.frames if each.get("method") == "fs/write_text_file")
+            editor.send({"id": asked["id"], "result": None})
+
+        editor.answers["fs/write_text_file"] = take_over
+        await editor.prompt(session, "Write it")
+        (result,) = [each for each in editor.opened[0].agent.messages if each.role == "tool_result"]
+        assert "did not take over" not in result.text
+
+
+async def test_commands_are_told_once_as_long_as_they_are_the_same(project: Path):
+    async with serving(["Hello."]) as editor:
+        await editor.initialize()
+        session = await editor.new(project)
+        await editor.prompt(session, "Hi")
+        assert len(editor.updates("available_commands_update")) == 1

@@ -137,7 +137,8 @@ class Connection:
         finally:
             del self._asked[number]
         try:
-            return msgspec.json.decode(raw, type=kind)
+            # Editors also answer null where nothing is to be said.
+            return msgspec.json.decode(_NO_PARAMETERS if bytes(raw) == b"null" else raw, type=kind)
         except msgspec.DecodeError as error:
             raise RequestRefused(INVALID_PARAMETERS, f"the editor's answer to {method}: {error}") from error
 

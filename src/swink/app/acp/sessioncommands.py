@@ -36,9 +36,10 @@ class SessionCommands:
 
     def __init__(self, session: "EditorSession") -> None:
         self._session = session
+        self._told: list[dict[str, Any]] = []
 
     def tell(self) -> None:
-        """Tell the editor which commands there are now."""
+        """Tell the editor which commands there are now, if it does not know yet."""
         listed = [{"name": name[1:], "description": told} for name, told in _OWN.items()]
         environment = self._session.environment
         listed += [
@@ -51,7 +52,9 @@ class SessionCommands:
         for prompt in environment.servers.prompts:
             if (name := command_of(prompt)) is not None:
                 listed.append(_command(name, prompt.description or name, usage_of(prompt)))
-        self._session.send({"sessionUpdate": "available_commands_update", "availableCommands": listed})
+        if listed != self._told:
+            self._told = listed
+            self._session.send({"sessionUpdate": "available_commands_update", "availableCommands": listed})
 
     async def obey(self, text: str) -> AgentResult[None] | Literal[True] | None:
         """What a command came to: a run, or True where it was none; None if it is no command."""
