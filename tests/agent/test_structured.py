@@ -563,6 +563,28 @@ async def test_an_answer_may_follow_what_the_model_says_it_is_about_to_do():
     assert result.output == StructCity("Oslo", 7)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        '```json\n{"name": "Oslo", "people": 7}\n```',
+        'Here it is:\n\n```\n{\n  "name": "Oslo",\n  "people": 7\n}\n```\n',
+        '```\n{"name": "Rome", "people": 1}\n```\nNo:\n```json\n{"name": "Oslo", "people": 7}\n```',
+    ],
+)
+async def test_an_answer_in_a_block_of_code_at_the_end_is_read(said: str):
+    model = Native([said])
+    result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity)
+    assert result.output == StructCity("Oslo", 7)
+    assert len(model.calls) == 1
+
+
+async def test_a_block_of_code_that_is_not_the_end_is_no_answer():
+    said = '```json\n{"name": "Oslo", "people": 7}\n```\nOr do you want another one?'
+    model = Native([said, '{"name": "Rome", "people": 3}'])
+    result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity)
+    assert result.output == StructCity("Rome", 3)
+
+
 async def test_an_answer_that_was_cut_off_is_asked_for_again_as_json():
     model = Native(['{"name": "Oslo", "peo', '{"name": "Oslo", "people": 7}'])
     result = await Agent("test:m", stream_fn=model).run("Which?", output=StructCity)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from _pytest.pytester import SysModulesSnapshot
 
-from swink.errors import InvalidInput
+from swink.errors import AuthError, InvalidInput
 from swink.eval import Case, pytest_cases
 from swink.models import catalog
 from swink.testing import ScriptedModel
@@ -170,6 +170,67 @@ def test_cases_are_parameters_of_a_test_of_ones_own(pytester: pytest.Pytester, r
     found.assert_outcomes(passed=2, failed=1)
     found.stdout.fnmatch_lines(["*CaseFailed: the case 'cairo' (*cases.yaml:5) failed*"])
     assert [file.name for file in Path(pytester.path / "cassettes").iterdir()] == ["test_clothes-oslo.jsonl"]
+
+
+def test_a_failing_case_is_recorded_like_the_others_and_one_without_an_answer_is_not(
+    pytester: pytest.Pytester, run: Any, monkeypatch: pytest.MonkeyPatch
+):
+    (pytester.path / "cases.yaml").write_text(CASES)
+    pytester.makepyfile(
+        test_cases="""
+        import asyncio
+        import pytest
+        from swink import Agent
+        from swink.eval import check_case, pytest_cases
+        @pytest_cases("cases.yaml")
+        def test_block(case, replay):
+            with replay():
+                asyncio.run(check_case(lambda case: Agent("pretend:m"), case))
+        @pytest_cases("cases.yaml")
+        def test_stream(case, replay):
+            asyncio.run(check_case(lambda case: Agent("pretend:m", stream_fn=replay()), case))
+        """
+    )
+    run("--record").assert_outcomes(passed=2, failed=2)
+    recorded = {file.name for file in (pytester.path / "cassettes").iterdir()}
+    assert recorded == {
+        f"test_{how}-{city}.jsonl" for how in ("block", "stream") for city in ("oslo", "cairo")
+    }
+    asked = len(ASKED)
+    again = run()
+    again.assert_outcomes(passed=2, failed=2)
+    again.stdout.no_fnmatch_line("*no cassette*")
+    assert len(ASKED) == asked
+
+    for file in (pytester.path / "cassettes").iterdir():
+        file.unlink()
+    monkeypatch.setitem(catalog._registered, "pretend", down)
+    run("--record").assert_outcomes(failed=4)
+    assert list((pytester.path / "cassettes").iterdir()) == []
+
+
+def down() -> Any:
+    """A provider that cannot be reached."""
+
+    async def stream(model: Any, context: Any, options: Any) -> Any:
+        raise AuthError("no such key")
+        yield
+
+    stream.base_url = "https://provider.test"  # pyright: ignore[reportFunctionMemberAccess]
+    return stream
+
+
+def test_a_test_that_looks_at_the_answer_alone_shows_how_the_request_has_drifted(
+    pytester: pytest.Pytester, run: Any
+):
+    silent = TEST.replace(".raise_for_error()", "")
+    pytester.makepyfile(test_clothes=silent)
+    run("--record").assert_outcomes(passed=2)
+    pytester.makepyfile(test_clothes=silent.replace("to Oslo", "to Bergen"))
+    drifted = run()
+    drifted.assert_outcomes(failed=2)
+    shown = ["*assert*jacket*", "*the request that is not on the cassette*", "*to Oslo*", "*to Bergen*"]
+    drifted.stdout.fnmatch_lines([*shown, *shown])
 
 
 def test_a_test_run_that_uses_nothing_of_it_does_not_wait_for_it():

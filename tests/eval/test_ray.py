@@ -13,7 +13,7 @@ from tests.counts import MORE
 from swink import Agent
 from swink.errors import MisuseError
 from swink.eval import Case, CaseResult, EvalRun, Trajectory, evaluate
-from swink.eval.ray import WorkersLost, spread
+from swink.eval.ray import spread
 from swink.eval.verify import verify
 from swink.stream.wrappers import through
 from swink.testing import Pause, ScriptedModel
@@ -95,45 +95,6 @@ async def test_an_evaluation_whose_node_dies_ends_as_on_one_machine(cluster: Any
     ):
         await evaluate(factory, [Case(id="a", user_messages=("hi",))], engine="ray")
     await work_that_raises_is_raised_here()
-
-
-async def test_a_cluster_that_loses_its_only_node_says_so_and_keeps_what_is_finished(tmp_path: Path):
-    import ray
-    from ray.cluster_utils import Cluster
-
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    # The head has no place for work and is not alive to the eyes of the run: its node alone works.
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    lost: list[Any] = []
-    try:
-        ray.init(address=made.address, log_to_driver=False, logging_level="error")
-
-        def lose(progress: Any) -> None:
-            if progress.done >= 10 and not lost:
-                lost.append(asyncio.get_running_loop().run_in_executor(None, remove))
-
-        def remove() -> None:
-            made.remove_node(made.head_node, allow_graceful=False)
-
-        cases = [Case(id=f"c{n}", user_messages=("hi",), metadata={"pause": 0.2}) for n in range(100)]
-        with pytest.raises(WorkersLost):
-            await asyncio.wait_for(
-                evaluate(
-                    factory,
-                    cases,
-                    scorers=[hello],
-                    engine="ray",
-                    output=tmp_path,
-                    progress=lose,
-                    concurrency=4,
-                ),
-                200,
-            )
-        assert 10 <= verify(tmp_path).records < 100
-        assert verify(tmp_path).ok
-    finally:
-        ray.shutdown()
-        made.shutdown()
 
 
 async def test_without_a_cluster_one_is_started_that_lives_until_the_end(monkeypatch: pytest.MonkeyPatch):

@@ -46,21 +46,40 @@ class Replay:
         self._path = path
         self._record = record
         self._how = how
-        self._blocks: list[AbstractContextManager[None]] = []
+        self._blocks: list[ExitStack] = []
         self._stack = ExitStack()
         self._stream: Any = None
+        self.missed: list[str] = []
 
     def __enter__(self) -> "Replay":
         from swink.eval.cassettes import recording
+        from swink.stream.wrappers import through
 
         mode = "record" if self._record else "replay"
-        block = recording(self._path, mode, again=False, how=self._how)
-        block.__enter__()
+        block = ExitStack()
+        block.enter_context(through(self._noted))
+        block.enter_context(recording(self._path, mode, again=False, how=self._how))
         self._blocks.append(block)
         return self
 
     def __exit__(self, *failure: Any) -> None:
-        self._blocks.pop().__exit__(*failure)
+        is_kept = getattr(failure[1], "is_judged", False)  # the case failed, but was recorded to its end
+        self._blocks.pop().__exit__(*((None, None, None) if is_kept else failure))
+
+    def _noted(self, stream_fn: Any) -> Any:
+        """Note what the cassette does not have: a test may look at the answer alone, which is empty then."""
+        from swink.errors import CacheMiss
+        from swink.stream.wrappers.sending import copy_traits
+
+        async def stream(model: Any, context: Any, options: Any) -> AsyncIterator[Any]:
+            try:
+                async for event in stream_fn(model, context, options):
+                    yield event
+            except CacheMiss as error:
+                self.missed.append(str(error))
+                raise
+
+        return copy_traits(stream_fn, stream)
 
     def __call__(self, model: Any, context: Any, options: Any) -> AsyncIterator[Any]:
         if self._stream is None:
@@ -81,7 +100,7 @@ class Replay:
         if not self._record:
             if not self._path.is_file():
                 raise missing_cassette(self._path, self._how)
-            return replayed(self._path)
+            return self._noted(replayed(self._path))
         fresh = self._stack.enter_context(replacement_of(self._path))
         made: dict[str, Any] = {}
 
@@ -94,6 +113,7 @@ class Replay:
 
 
 _REPORT = pytest.StashKey[bool]()
+_REPLAYS = pytest.StashKey[dict[Path, Replay]]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -103,7 +123,12 @@ def pytest_runtest_makereport(
     """Note whether the test failed, for recordings that are kept only if it did not."""
     report = yield
     if report.when == "call":
-        item.stash[_REPORT] = report.failed
+        is_judged = call.excinfo is not None and getattr(call.excinfo.value, "is_judged", False)
+        item.stash[_REPORT] = report.failed and not is_judged
+        replays = item.stash[_REPLAYS].values() if _REPLAYS in item.stash else ()
+        missed = [text for replay in replays for text in replay.missed]
+        if report.failed and missed and missed[0] not in report.longreprtext:
+            report.sections.append(("the request that is not on the cassette", missed[0]))
     return report
 
 
@@ -113,7 +138,7 @@ def replay(request: pytest.FixtureRequest) -> Generator[Callable[..., Replay]]:
 
     Use it as a block (`with replay("oslo"):`), in which it answers every model, or as a `stream_fn`.
     """
-    made: dict[Path, Replay] = {}
+    made: dict[Path, Replay] = request.node.stash.setdefault(_REPLAYS, {})
     record = bool(request.config.getoption("swink_record", False))
 
     def open_cassette(name: str | Path | None = None) -> Replay:

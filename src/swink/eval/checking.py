@@ -16,7 +16,16 @@ _LONGEST = 2000
 
 
 class CaseFailed(AssertionError):
-    """An agent did not pass a case; the text says which metrics failed and why."""
+    """An agent did not pass a case; the text says which metrics failed and why, `result` has all of it."""
+
+    def __init__(self, text: str, result: CaseResult | None = None) -> None:
+        super().__init__(text)
+        self.result = result
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the agent was tried to its end: then a recording of it is as good as that of any other."""
+        return self.result is not None and self.result.error is None
 
 
 async def check_case(factory: Factory, case: Case, **options: Any) -> CaseResult:
@@ -43,7 +52,7 @@ def passed_or_raise(result: CaseResult, case: Case) -> CaseResult:
     answers = [message for message in result.transcript if message.role == "assistant"]
     if answers:
         lines.append(f"  answered: {answers[-1].text[:_LONGEST]}")
-    raise CaseFailed("\n".join(lines))
+    raise CaseFailed("\n".join(lines), result)
 
 
 def pytest_cases(source: str | Path | Suite | Iterable[Case], *, tag: str | None = None) -> Any:

@@ -21,6 +21,7 @@ from swink.eval.estimate import Estimate, estimate
 from swink.eval.evalrun import EvalRun, open_run
 from swink.eval.factories import Factory, load_factory, suite_factory
 from swink.eval.progressbar import ProgressBar
+from swink.eval.ray import WorkersLost
 from swink.eval.reports import annotations, console_table, write_reports
 from swink.eval.runner import evaluate
 from swink.messages.modelspec import format_dollars
@@ -44,15 +45,19 @@ def run_command(arguments: argparse.Namespace) -> int:
         return 0
     baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
     directory = _directory(arguments)
-    with _cassette(suite, arguments):
-        run, interruption = run_to_end(_evaluate(factory, suite, arguments, directory))
+    rest = f"go on with the same arguments and: --resume --output {directory}"
+    try:
+        with _cassette(suite, arguments):
+            run, interruption = run_to_end(_evaluate(factory, suite, arguments, directory))
+    except WorkersLost:
+        say(f"what is finished is kept in {directory}; {rest}")
+        raise
     run.write_summary()
     write_reports(directory, run.summary, run.cases, run.manifest, baseline=baseline)
     print(console_table(run.summary, run.cases, colour=wants_colour(sys.stdout)))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         print(*annotations(run.cases), sep="\n")
     say(f"results: {directory}  report: {directory / 'report.html'}")
-    rest = f"go on with the same arguments and: --resume --output {directory}"
     if arguments.record is not None and not run.summary.complete:
         say(f"{arguments.record} holds only what was recorded until now", "warning")
     if interruption.signal is not None:

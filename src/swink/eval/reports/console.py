@@ -1,6 +1,7 @@
 """The console table: what a run came to, in the width of a terminal."""
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from swink.eval.reports.outcomes import CaseOutcome, dollars, outcomes_of, percent, seconds
@@ -49,14 +50,19 @@ def _cases(outcomes: Sequence[CaseOutcome], columns: int, paint: _Paint) -> list
     widths = [max(width_of(row[index]) for row in rows) for index in range(len(rows[0]))]
     widths[0] = max(8, min(widths[0], columns - sum(widths[1:]) - 2 * len(widths) - 2))
     lines = [paint(f"  {_row(rows[0], widths)}", "dim")]
+    errors = Counter(why for outcome in outcomes for why in outcome.whys if why.startswith("error: "))
+    told: set[str] = set()
     for outcome, row in zip(outcomes, rows[1:], strict=True):
         mark = paint(_MARKS[outcome.state], outcome.state)
         lines.append(f"{mark} {_row(row, widths)}")
         if outcome.state != "passed":
-            whys = [line for why in outcome.whys[:3] for line in _folded(why, columns - 4)]
-            lines += [paint(f"    {line}", "dim") for line in whys]
-            if len(outcome.whys) > 3:
-                lines.append(paint(f"    and {len(outcome.whys) - 3} more", "dim"))
+            new = [why for why in outcome.whys if why not in told]  # a missing key fails every case alike
+            told.update(why for why in new if why in errors)
+            for why in new[:3]:
+                shown = f"{why} ({errors[why]:,} cases)" if errors[why] > 1 else why
+                lines += [paint(f"    {line}", "dim") for line in _folded(shown, columns - 4)]
+            if len(new) > 3:
+                lines.append(paint(f"    and {len(new) - 3} more", "dim"))
     return lines
 
 
