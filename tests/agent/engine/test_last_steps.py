@@ -16,6 +16,7 @@ from swink.errors import NetworkError
 from swink.events import TurnStart
 from swink.messages import Message, ToolCall
 from swink.stream import Start
+from swink.system.threads import in_thread
 from swink.testing import Pause, ScriptedModel, history_problems
 from swink.tools import Transfer
 
@@ -121,21 +122,55 @@ async def test_a_run_with_tools_is_freed_at_once_and_so_are_its_calls(end: Calla
     assert await is_freed(ScriptedModel(script), work)
 
 
+async def broken(model: Any, context: Any, options: Any) -> AsyncIterator[Start]:
+    """A stream function that fails."""
+    yield Start()
+    raise model if isinstance(model, Exception) else ConnectionError
+
+
+def holds_callers() -> bool:
+    """Whether the frame of a generator that has failed holds that of its caller, as since Python 3.12."""
+
+    async def read() -> ConnectionError | None:
+        try:
+            async for _ in broken(None, None, None):
+                pass
+        except ConnectionError as error:
+            return error
+        return None
+
+    error = asyncio.run(read())
+    trace = None if error is None else error.__traceback__
+    assert trace is not None
+    assert trace.tb_next is not None
+    return trace.tb_next.tb_frame.f_back is not None
+
+
 @pytest.mark.parametrize("kind", [ConnectionError, lambda: NetworkError("lost", model="test:model")])
 async def test_a_failed_run_is_freed_at_once_and_its_error_does_not_hold_it(
     kind: Callable[[], Exception],
 ) -> None:
-    async def broken(model: Any, context: Any, options: Any) -> AsyncIterator[Start]:
-        yield Start()
-        raise kind()
-
     errors: list[Exception | None] = []
 
     async def fail(agent: Agent) -> None:
         errors.append((await agent.run("go")).exception)
 
-    assert await is_freed(broken, fail)
+    is_gone = await is_freed(lambda *_: broken(kind(), None, None), fail)
+    assert is_gone or await in_thread(holds_callers)
     assert isinstance(errors[0], NetworkError)
     raised = errors[0].__cause__ or errors[0]
     assert raised.__traceback__ is not None
     assert raised.__traceback__.tb_frame.f_code.co_name == "broken"
+
+
+@pytest.mark.parametrize("kind", [ConnectionError, lambda: NetworkError("lost", model="test:model")])
+async def test_nothing_but_its_error_holds_a_failed_run(kind: Callable[[], Exception]) -> None:
+    kept: list[ref[Any]] = []
+
+    async def fail(agent: Agent) -> None:
+        kept.append(ref(agent))
+        await agent.run("go")
+
+    await is_freed(lambda *_: broken(kind(), None, None), fail)
+    gc.collect()
+    assert kept[0]() is None
