@@ -41,8 +41,9 @@ class Answers(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         events = anthropic(asked) if self.path.endswith("/messages") else openai(asked)
-        body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-        if not self.path.endswith("/messages"):
+        if self.path.endswith("/messages"):
+            body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        else:
             body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
@@ -55,7 +56,8 @@ def anthropic(asked: dict[str, Any]) -> list[dict[str, Any]]:
     last = asked["messages"][-1]["content"]
     answered = isinstance(last, list) and any(block["type"] == "tool_result" for block in last)
     schema = (asked.get("output_config") or {}).get("format", {}).get("schema")
-    called = called_of([(tool["name"], tool["input_schema"]) for tool in asked.get("tools", ())], answered)
+    own = [tool for tool in asked.get("tools", ()) if "input_schema" in tool]  # others run at the provider
+    called = called_of([(tool["name"], tool["input_schema"]) for tool in own], answered)
     usage = {"input_tokens": 20, "output_tokens": 8}
     start = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "content": []}
     if called:

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.answering import answering_model
+from tests.counts import cell_of_more
+from tests.local.conftest import weights as weights
 from tests.pages import ROOT, run_program
 
 SAYS = {
@@ -28,12 +31,27 @@ SAYS = {
     # How many growing values come before depends on how fast the reader is.
     "structured.py": "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
 }
-SERVED = {"serve_fastapi.py", "serve_starlette.py"}
+SAYS["eval_in_ci.py"] = "passed"
+REAL = {
+    "batch_extraction.py": '{"file":"a.txt","data":{"customer":"Oslo","kind":"complaint","amount":0',
+    "folder_rag.py": "found: ",
+    "own_coding_agent.py": "> read_file {'path': 'Oslo'}\nIt is 18 °C and clear.",
+    "research_assistant.py": "# Oslo\n\nOslo",
+}
+"""Programs that name a real model: it is one on loopback, which calls the first tool and then says the weather."""
+FILES = {
+    "mails/a.txt": "My lamp arrived broken.",
+    "notes/farm.md": "The harvest is in August.\n\nThe barn is red.",
+    "notes/town.md": "The market is on Fridays.",
+}
+SERVED = {"serve_fastapi.py", "serve_starlette.py", "fastapi_service.py"}
 """Applications, which tests/serve/test_mounted.py asks."""
+SLOW = {"folder_rag.py", "own_coding_agent.py"}
+"""They load a model, or start a server: `make test-more` runs them."""
 
 
 def test_every_example_has_its_expectation():
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(SAYS) | SERVED
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(SAYS) | set(REAL) | SERVED
 
 
 @pytest.mark.parametrize("name", SAYS)
@@ -41,3 +59,23 @@ def test_the_example_runs(name: str, tmp_path: Path):
     said, warned = run_program((ROOT / "examples" / name).read_text("utf-8"), tmp_path)
     assert SAYS[name] in said
     assert not warned
+
+
+@pytest.mark.parametrize("name", [cell_of_more(name) if name in SLOW else name for name in REAL])
+def test_the_example_with_a_real_model_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest):
+    for file, text in FILES.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text, "utf-8")
+    cache = {"SWINK_CACHE_DIR": str(request.getfixturevalue("weights").parents[1])} if "rag" in name else {}
+    with answering_model() as variables:
+        said, warned = run_program(
+            (ROOT / "examples" / name).read_text("utf-8"), tmp_path, **variables, **cache
+        )
+    assert REAL[name] in said
+    assert "Traceback" not in warned
+
+
+@pytest.mark.parametrize("name", sorted({*REAL, "eval_in_ci.py", "fastapi_service.py", "chat_bot.py"}))
+def test_the_example_is_short(name: str):
+    """No longer than what others need for the same."""
+    assert len((ROOT / "examples" / name).read_text("utf-8").splitlines()) <= 58
