@@ -36,6 +36,12 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.freeze()
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Every property is tried more often by `make test-more`, also one that does not say how often."""
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        item.add_marker("more")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def small_heap() -> None:
     """What the modules before have left in memory is not looked through again and again by the tests of this one."""

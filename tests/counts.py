@@ -5,6 +5,7 @@ The examples are the same in every run, so that a run answers for the change and
 """
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis.internal.conjecture import providers
 MORE = bool(os.environ.get("SWINK_TEST_MORE"))
 RANDOM = bool(os.environ.get("SWINK_TEST_RANDOM"))
 
-settings.register_profile("swink", derandomize=not RANDOM, deadline=None)
+settings.register_profile("swink", derandomize=not RANDOM, deadline=None, max_examples=100 if MORE else 40)
 settings.load_profile("swink")  # conftest imports this before any test makes settings of its own
 # Constants of the source would change the examples with every change of it, and take seconds to collect.
 providers._get_local_constants = lambda: providers._local_constants
@@ -44,3 +45,10 @@ def cell_of_more(*values: Any) -> Any:
     return pytest.param(
         *values, marks=(pytest.mark.more, pytest.mark.skipif(not MORE, reason="make test-more runs it"))
     )
+
+
+def in_cells(names: Any, cells: Iterable[Any], *, every: int, ids: Any = None) -> Any:
+    """Parametrize a test that shows one behaviour in many places: each day in every so manieth, and else in all."""
+    chosen = [*cells]
+    parametrized = pytest.mark.parametrize(names, chosen if MORE else chosen[::every], ids=ids)
+    return lambda test: pytest.mark.more(parametrized(test))

@@ -399,7 +399,7 @@ def test_the_schema_knows_every_field_and_is_one():
     assert not list(jsonschema.Draft202012Validator(case_schema()).iter_errors(FULL))
 
 
-@tried(40, 1_500)
+@tried(40, 1_000)
 @given(st.sampled_from(places_in(FULL)[1:]), VALUES | st.just(4.0) | st.just(-1) | st.just([]) | st.just({}))
 def test_whatever_stands_in_a_case_file_it_is_read_or_explained_with_a_line(
     tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: Any

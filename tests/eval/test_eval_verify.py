@@ -69,7 +69,7 @@ def test_lines_removed_moved_or_added_are_found(tmp_path: Path, change: Callable
     assert not verify(run).ok
 
 
-@tried(25, 2000)
+@tried(25, 1_000)
 @given(st.sampled_from(["results.jsonl", "run.json"]), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
 def test_any_changed_byte_is_found(tmp_path: Path, name: str, place: float, change: int):
     run = tmp_path / "run"

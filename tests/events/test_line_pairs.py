@@ -11,7 +11,7 @@ from swink.events.transcript.linepairs import MOST_COMPARED, pair_lines
 lines = st.lists(st.lists(st.sampled_from(["load", "save", "x", "y", "=", ""]), max_size=4).map(" ".join))
 
 
-@tried(100, 2_500)
+@tried(100, 1_000)
 @given(lines, lines)
 def test_every_line_is_there_once_and_in_its_order(removed: list[str], added: list[str]):
     pairs = list(pair_lines(removed, added))

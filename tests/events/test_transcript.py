@@ -145,7 +145,7 @@ failures = st.sampled_from(
 replies = st.lists(pieces, max_size=4) | failures
 
 
-@tried(60, 1500)
+@tried(60, 1_000)
 @given(
     script=st.lists(replies, min_size=1, max_size=6),
     steer_at=st.integers(0, 60),

@@ -19,7 +19,7 @@ files = st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), max_size=30).map(
 )
 
 
-@tried(150, 5000)
+@tried(150, 1_000)
 @given(files, files)
 def test_a_diff_leads_from_the_old_file_to_the_new_one(old: str, new: str):
     before, after = old.splitlines(), new.splitlines()

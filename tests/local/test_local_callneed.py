@@ -65,7 +65,7 @@ def test_small_talk_and_general_questions_need_none(text: str):
     assert not names_work(text)
 
 
-@tried(100, 2000)
+@tried(100, 1_000)
 @given(st.text(max_size=300))
 def test_any_text_can_be_judged(text: str):
     names_work(text)

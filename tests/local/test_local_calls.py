@@ -45,7 +45,7 @@ async def _run(model: LocalStreamFn, prompt: str) -> None:
     assert call not in answer.tool_calls
 
 
-@pytest.mark.more
+@left_to_more
 async def test_small_talk_is_answered_in_words_and_a_question_for_a_tool_by_a_call(model: LocalStreamFn):
     for prompt in ("Hello!", "Thanks a lot!") if MORE else ("Hello!",):
         message, done = await ask(model, prompt, tools=BOTH, max_tokens=40)
@@ -160,7 +160,7 @@ async def test_an_agent_uses_a_tool_and_gives_structured_output(model: LocalStre
     assert isinstance(feeling.output, Mood)
 
 
-@pytest.mark.more
+@left_to_more
 async def test_prompt_and_tools_of_small_models_fit_their_limit_and_a_change_is_a_call(
     model: LocalStreamFn, tmp_path: Path
 ):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from talking import CALCULATE, WEATHER, ask
+from tests.counts import left_to_more
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.settings import UserSettings
@@ -18,7 +19,7 @@ from swink.local.model import LocalModel
 from swink.messages import ModelSpec, UserMessage
 from swink.stream import LlmContext, PromptProgress, StreamOptions
 
-SYSTEM = "You are an agent that answers in one word, never in two, and works in a small folder. " * 8
+SYSTEM = "You are an agent that answers in one word, never in two, and works in a small folder. " * 4
 TOOLS = (WEATHER, CALCULATE)
 
 
@@ -143,7 +144,7 @@ async def test_where_no_states_are_kept_nothing_is_read(scene: Scene, monkeypatc
     assert scene.told == []
 
 
-@pytest.mark.more
+@left_to_more
 async def test_what_is_read_ahead_is_what_the_assistant_asks_with(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -86,7 +86,7 @@ def test_no_more_than_twenty_models_are_remembered(large: Path, own_cache: Path)
     assert list(kept.values()) == [10.0 * threads for threads in range(11, 31)]
 
 
-@tried(100, 2_000)
+@tried(100, 1_000)
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), max_size=30))
 def test_any_progress_can_be_watched(told: list[tuple[int, int]]):
     watch = ReadingWatch()

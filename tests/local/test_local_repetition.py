@@ -123,7 +123,7 @@ def test_source_and_pages_pass_unchanged(number: int):
         assert (watch.looping, said == text) == (False, True), file
 
 
-@tried(60, 2000)
+@tried(60, 1_000)
 @given(st.text(alphabet="ab \n.", max_size=250), st.lists(st.integers(1, 250), min_size=1, max_size=8))
 def test_a_text_that_is_no_loop_is_shown_whole_however_it_is_cut(text: str, cuts: list[int]):
     said, watch = shown(text, *cuts)

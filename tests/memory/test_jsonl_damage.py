@@ -77,7 +77,7 @@ def test_a_file_that_was_cut_has_everything_before_the_cut(store: SyncStore):
         goes_on(store, complete)
 
 
-@tried(60, 1_500)
+@tried(60, 1_000)
 @given(st.data())
 def test_changed_bytes_cost_their_transaction_alone(tmp_path_factory: pytest.TempPathFactory, data: Any):
     folder = tmp_path_factory.mktemp("s")

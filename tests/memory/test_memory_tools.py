@@ -405,7 +405,7 @@ def test_notes_behave_like_a_dict_by_owner_and_text(tmp_path: Path, steps: list[
     ]
 
 
-@tried(20, 2000)
+@tried(20, 1_000)
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=3))
 def test_a_fused_ranking_has_each_once_and_respects_agreement(rankings: list[list[str]]):
     fused = fuse(rankings)

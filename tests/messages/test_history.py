@@ -4,9 +4,10 @@ import pickle
 import weakref
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests import strategies
+from tests.counts import tried
 from tests.strategies import paired_histories
 
 from swink.errors import BrokenHistory
@@ -92,7 +93,7 @@ def test_a_history_keeps_its_own_list():
 @given(
     paired_histories(max_size=6), st.integers(-8, 8), st.integers(-8, 8), st.sampled_from([None, 1, -1, 2])
 )
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 def test_a_snapshot_reads_like_a_list(messages, begin, end, step):
     history = History(messages)
     snapshot = history.snapshot()
@@ -132,7 +133,7 @@ def test_a_history_is_gone_with_its_last_snapshot():
 
 
 @given(paired_histories())
-@settings(max_examples=100, deadline=None)
+@tried(25, 100)
 def test_a_sound_history_stays_as_it_is(messages):
     assert violations(messages) == []
     assert [id(message) for message in paired(messages)] == [id(message) for message in messages]
@@ -142,7 +143,7 @@ def test_a_sound_history_stays_as_it_is(messages):
 
 
 @given(paired_histories(), paired_histories())
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 def test_a_history_never_takes_more_tokens_than_it_says(messages, more):
     history = History()
     for added in (messages, more):
@@ -153,7 +154,7 @@ def test_a_history_never_takes_more_tokens_than_it_says(messages, more):
 
 
 @given(paired_histories(), st.data())
-@settings(max_examples=150, deadline=None)
+@tried(37, 150)
 def test_a_damaged_history_is_repaired_or_refused_never_kept(messages, data):
     damaged = list(messages)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -183,7 +184,7 @@ def test_a_damaged_history_is_repaired_or_refused_never_kept(messages, data):
 
 
 @given(st.lists(strategies.messages, max_size=6))
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 def test_any_messages_at_all_are_repaired_or_refused(messages):
     try:
         repaired = paired(messages)

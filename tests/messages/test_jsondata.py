@@ -62,14 +62,14 @@ def cleaned(value: Any) -> Any:
 
 
 @given(anything)
-@tried(100, 1_500)
+@tried(100, 1_000)
 def test_data_reads_back_as_it_was(value: Any):
     assert cleaned(decode(encode(value))) == cleaned(value)
     assert cleaned(from_data(json.loads(json.dumps(as_data(value), allow_nan=False)))) == cleaned(value)
 
 
 @given(strange, st.sampled_from(["details", "update"]))
-@tried(60, 2000)
+@tried(60, 1_000)
 def test_messages_and_events_are_written_whatever_they_hold(value: Any, place: str):
     if place == "details":
         data = encode_messages([ToolResultMessage("1", "t", details=value)])

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import strategies
+from tests.counts import tried
 
 from swink.errors import InvalidInput
 from swink.messages import (
@@ -58,7 +59,7 @@ def own_registry(monkeypatch):
 
 
 @given(st.lists(strategies.messages, max_size=4))
-@settings(max_examples=150, deadline=None)
+@tried(37, 150)
 def test_messages_round_trip_through_json_exactly(messages):
     back = decode_messages(encode_messages(messages))
     assert back == messages
@@ -67,7 +68,7 @@ def test_messages_round_trip_through_json_exactly(messages):
 
 
 @given(st.lists(strategies.messages, max_size=3))
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 def test_messages_round_trip_through_plain_data_and_the_standard_json_module(messages):
     data = to_builtins(messages)
     again = json.loads(json.dumps(data))
@@ -76,7 +77,7 @@ def test_messages_round_trip_through_plain_data_and_the_standard_json_module(mes
 
 
 @given(strategies.messages)
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 def test_messages_pickle(message):
     back = pickle.loads(pickle.dumps(message))
     assert back == message
@@ -222,7 +223,7 @@ def test_messages_of_other_content_or_kind_differ(message):
 
 
 @given(strategies.messages, strategies.messages)
-@settings(max_examples=100, deadline=None)
+@tried(25, 100)
 def test_equal_messages_have_equal_hashes(one, two):
     assert (one == two) != operator.ne(one, two)
     if one == two:

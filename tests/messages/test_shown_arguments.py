@@ -211,7 +211,7 @@ def test_a_secret_is_one_without_digits_too(command: str, secret: str):
     assert secret not in redact_text(written), "nor does a log show it"
 
 
-@tried(150, 1_500)
+@tried(150, 1_000)
 @given(
     st.sampled_from(ANNOUNCED),
     st.from_regex(r"[bcdfghjkmnqvwz]{10,30}", fullmatch=True),
@@ -360,7 +360,7 @@ def hidden_parts(command: str, view: str) -> list[tuple[int, int]]:
     return [found.span(number) for number in range(1, view.count(MARK) + 1)]
 
 
-@tried(300, 3_000)
+@tried(300, 1_000)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
 def test_nothing_that_a_shell_evaluates_is_hidden(command: str):
     import tree_sitter
@@ -383,7 +383,7 @@ def test_nothing_that_a_shell_evaluates_is_hidden(command: str):
                 assert end <= node.start_byte or node.end_byte <= start, (node.type, command, view)
 
 
-@tried(150, 1_500)
+@tried(150, 1_000)
 @given(
     st.sampled_from(ANNOUNCED),
     st.sampled_from(["", "export ", "true; ", "f() { nice $PASSWORD; }; f "]),
@@ -497,7 +497,7 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is():
     assert shown(text) == text
 
 
-@tried(100, 8_000)
+@tried(100, 1_000)
 @given(
     st.text(
         st.sampled_from("PASSWORD=tokensk-proj 0123456789abcdefghij;|&$()`'\"\n/:@#.\u202e\u200b"),

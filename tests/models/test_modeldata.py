@@ -214,7 +214,7 @@ counts = st.integers(0, 3_000_000)
 
 @pytest.mark.skipif(not MORE, reason="every model is priced above; make test-more tries any request")
 @given(st.data(), counts, counts, counts, counts)
-@tried(40, 1_500)
+@tried(40, 1_000)
 def test_any_request_costs_what_it_costs_there(
     data: st.DataObject, read: int, written: int, cached: int, kept: int
 ):

@@ -116,7 +116,7 @@ def test_an_answer_for_another_event_is_none():
     assert answer("PreToolUse", hookSpecificOutput=special).decision == "deny"
 
 
-@tried(300, 4_000)
+@tried(300, 1_000)
 @given(events, st.integers(-1, 300), st.text(), st.text(max_size=50), st.booleans())
 def test_whatever_a_command_writes_has_a_meaning(
     event: Event, code: int, output: str, errors: str, cut: bool
@@ -127,7 +127,7 @@ def test_whatever_a_command_writes_has_a_meaning(
         assert found.decision is None
 
 
-@tried(300, 1_500)
+@tried(300, 1_000)
 @given(events, json_objects, json_values, json_values)
 def test_no_object_allows_by_mistake(event: Event, fields: dict, decision: object, special: object):
     fields = {**fields, "decision": decision, "hookSpecificOutput": special}
@@ -137,7 +137,7 @@ def test_no_object_allows_by_mistake(event: Event, fields: dict, decision: objec
         assert found.decision == "deny"
 
 
-@tried(100, 5_000)
+@tried(100, 1_000)
 @given(events, st.sampled_from(["allow", "ask", "deny"]), st.integers(1, 60))
 def test_half_an_answer_is_never_a_whole_one(event: Event, decision: str, cut: int):
     whole = json.dumps({"hookSpecificOutput": {"hookEventName": event, "permissionDecision": decision}})

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scenes import PRICED, Scene, call
+from tests.counts import tried
 
 from swink import (
     Agent,
@@ -79,7 +80,7 @@ async def test_secrets_are_redacted_and_long_texts_cut(tmp_path: Path):
 
 
 @given(position=st.integers(0, 10_000), change=st.integers(1, 255))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@tried(75, 300)
 def test_any_single_byte_change_is_found(tmp_path: Path, position: int, change: int):
     path = tmp_path / "audit.jsonl"
     if not path.exists():
@@ -92,7 +93,7 @@ def test_any_single_byte_change_is_found(tmp_path: Path, position: int, change: 
 
 
 @given(position=st.integers(0, 10_000), byte=st.integers(0, 255), remove=st.booleans())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@tried(50, 200)
 def test_any_byte_put_in_or_taken_out_is_found(tmp_path: Path, position: int, byte: int, remove: bool):
     path = tmp_path / "audit.jsonl"
     if not path.exists():

@@ -214,7 +214,7 @@ async def test_pages_that_were_read_are_shown_and_counted():
     assert got.message.content[0].citations[0].url == "https://a.example/"
 
 
-@tried(40, 2000)
+@tried(40, 1_000)
 @given(st.lists(st.text("aé🦊 ", min_size=1, max_size=8), min_size=1, max_size=4), st.data())
 def test_a_segment_is_found_whatever_characters_are_before_it(texts: list[str], data: st.DataObject):
     whole = "".join(texts)

@@ -262,7 +262,7 @@ SOURCES = st.fixed_dictionaries(
 BLOCKS = st.fixed_dictionaries({"type": st.sampled_from(["image", "document", "audio"]), "source": SOURCES})
 
 
-@tried(100, 1_500)
+@tried(100, 1_000)
 @given(st.lists(BLOCKS, max_size=3))
 def test_nothing_decoded_is_a_file_to_read(content: list[dict[str, Any]]):
     saved = msgspec.json.encode([{"role": "user", "content": content}])

@@ -140,7 +140,7 @@ def test_a_password_of_a_proxy_and_a_key_in_a_query_are_secrets_too(monkeypatch:
     assert "sse" not in secrets
 
 
-@tried(60, 2000)
+@tried(60, 1_000)
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=12, max_size=80),
     st.text(max_size=40),

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.counts import tried
 from tests.scripted import make
 from tests.strategies import json_objects, words
 
@@ -106,7 +107,7 @@ def replies(draw):
 
 
 @given(replies(), st.sampled_from(["stop", "length", "tool_use"]))
-@settings(max_examples=100, deadline=None)
+@tried(25, 100)
 def test_any_valid_sequence_assembles_into_what_was_said(reply, stop_reason):
     events, content = reply
     assembly = Assembly()
@@ -137,7 +138,7 @@ def test_what_arrived_so_far_is_always_a_message_that_can_be_saved(reply, data):
 
 
 @given(replies(), st.data())
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 def test_a_sequence_with_one_event_out_of_place_is_refused(reply, data):
     events, _ = reply
     events = [*events, Done()]

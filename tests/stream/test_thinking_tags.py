@@ -1,8 +1,9 @@
 """Thinking tags and split characters: nothing is lost, however a reply is cut into pieces."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.stream.thinkingtags import Piece, ReplyParser
 
@@ -35,7 +36,7 @@ def parsed(pieces: list[str] | list[bytes], *, only_first: bool = False) -> list
     return joined
 
 
-@settings(max_examples=200, deadline=None)
+@tried(50, 200)
 @given(REPLIES, st.data())
 def test_where_a_reply_is_cut_makes_no_difference(reply: str, data: st.DataObject):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(reply)), max_size=6)))
@@ -46,7 +47,7 @@ def test_where_a_reply_is_cut_makes_no_difference(reply: str, data: st.DataObjec
         assert parsed(list(reply), only_first=only_first) == whole
 
 
-@settings(max_examples=200, deadline=None)
+@tried(50, 200)
 @given(REPLIES, st.data())
 def test_bytes_cut_inside_a_character_are_joined(reply: str, data: st.DataObject):
     raw = reply.encode()
@@ -56,7 +57,7 @@ def test_bytes_cut_inside_a_character_are_joined(reply: str, data: st.DataObject
     ) == parsed([reply])
 
 
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 @given(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=40), st.integers(1, 5)
 )
@@ -67,7 +68,7 @@ def test_text_without_tags_comes_through_unchanged(reply: str, size: int):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@tried(50, 200)
 @given(REPLIES)
 def test_only_tags_and_line_breaks_are_ever_removed(reply: str):
     given_out = "".join(text for _, text in parsed(list(reply)))
@@ -117,7 +118,7 @@ def test_halves_of_a_surrogate_pair_are_joined_and_lone_ones_replaced():
     assert parsed(["a\ud83d"]) == [("text", "a\ufffd")]
 
 
-@settings(max_examples=100, deadline=None)
+@tried(25, 100)
 @given(REPLIES)
 def test_a_reply_that_begins_with_no_tag_is_text_as_it_is(reply: str):
     if not reply.lstrip().startswith(("<t", "<|")):

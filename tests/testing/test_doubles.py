@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink import Agent, ExponentialBackoff, NetworkError, ToolCall, tool
 from swink.events import AgentEnd, AgentStart, MessageEnd, MessageStart, ToolExecutionEnd, TurnStart
@@ -72,7 +73,7 @@ async def test_chaos_at_every_event_of_every_request_leaves_the_agent_sound(what
     assert disturbed >= 12
 
 
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 @given(
     st.dictionaries(
         st.tuples(st.integers(0, 5), st.integers(0, 9)),

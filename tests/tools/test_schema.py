@@ -11,9 +11,10 @@ import jsonschema
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
+from tests.counts import tried
 from tests.strategies import json_values, words
 
 from swink.errors import InvalidTool
@@ -179,7 +180,7 @@ def signatures(draw):
 
 
 @given(signatures())
-@settings(max_examples=150, deadline=None)
+@tried(37, 150)
 async def test_exactly_what_the_schema_accepts_reaches_the_function(signature):
     hints, optional, arguments = signature
     seen: list[dict[str, Any]] = []
@@ -214,7 +215,7 @@ def is_a(value, hint):
 
 
 @given(st.sampled_from(LEAVES), st.data())
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 def test_a_schema_given_as_it_is_leaves_the_value_as_it_is(leaf, data):
     hint, values = leaf
     shape = Shape(schema_of(hint))

@@ -26,10 +26,11 @@ import jsonschema
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
 from pydantic import AfterValidator, ConfigDict, Field, PositiveInt, StringConstraints
+from tests.counts import tried
 from tests.strategies import json_values
 from tests.tools.test_schema import make_tool
 
@@ -534,7 +535,7 @@ annotated = st.recursive(leaves, constrained, max_leaves=4)
 
 
 @given(annotated, st.data())
-@settings(max_examples=100, deadline=None)
+@tried(25, 100)
 def test_what_the_schema_accepts_is_what_conversion_accepts(pair: tuple[Any, Any], data: Any):
     hint, values = pair
     made_tool = make_tool({"x": hint})

@@ -77,14 +77,14 @@ anchors = st.integers(0, 4)
 
 
 @given(paired_histories(), budgets, anchors, st.booleans(), st.booleans())
-@tried(150, 1_500)
+@tried(150, 1_000)
 def test_whatever_is_dropped_the_rest_is_sound(messages, budget, anchor, overflow, as_snapshot):
     given_messages = History(messages).snapshot() if as_snapshot else messages
     check(messages, SlidingWindow(budget, anchor=anchor)(given_messages, overflow), anchor)
 
 
 @given(paired_histories(), budgets, anchors)
-@tried(100, 2_000)
+@tried(100, 1_000)
 def test_what_is_kept_fits_unless_nothing_more_may_be_dropped(messages, budget, anchor):
     kept = SlidingWindow(budget, anchor=anchor)(messages, False)
     if weigh(messages) <= budget:
@@ -94,7 +94,7 @@ def test_what_is_kept_fits_unless_nothing_more_may_be_dropped(messages, budget, 
 
 
 @given(paired_histories(), budgets, anchors)
-@tried(100, 2_000)
+@tried(100, 1_000)
 def test_a_window_of_a_window_is_the_same_window(messages, budget, anchor):
     window = SlidingWindow(budget, anchor=anchor)
     once = window(messages, False)
@@ -102,7 +102,7 @@ def test_a_window_of_a_window_is_the_same_window(messages, budget, anchor):
 
 
 @given(paired_histories(), st.integers(50, 800), anchors)
-@tried(60, 1_200)
+@tried(60, 1_000)
 def test_between_two_cuts_the_window_only_grows_at_its_end(messages, budget, anchor):
     window = SlidingWindow(budget, anchor=anchor)
     history = History()
@@ -169,7 +169,7 @@ class Reference:
 
 
 @given(paired_histories(), budgets, anchors, st.data())
-@tried(150, 3_000)
+@tried(150, 1_000)
 def test_a_window_that_grows_along_equals_one_told_from_the_whole_history(messages, budget, anchor, data):
     window, reference = SlidingWindow(budget, anchor=anchor), Reference(budget, anchor)
     history, snapshots = History(), []
@@ -239,7 +239,7 @@ def test_a_window_without_a_budget_is_sized_for_the_model():
 
 
 @given(paired_histories(), budgets, st.data())
-@tried(60, 1_200)
+@tried(60, 1_000)
 def test_an_older_snapshot_is_windowed_like_any_other(messages, budget, data):
     history = History()
     snapshots = []
@@ -383,7 +383,7 @@ def test_the_estimate_of_code_and_prose_is_within_a_fifth_of_a_tokenizers():
 
 
 @given(strategies.messages)
-@tried(60, 1_200)
+@tried(60, 1_000)
 def test_any_message_has_an_estimate_that_grows_with_it(message):
     size = estimate_tokens(message)
     assert size >= 0

@@ -357,7 +357,7 @@ async def test_a_context_nobody_changed_is_not_looked_at(monkeypatch: pytest.Mon
 
 
 @given(paired_histories(), st.data())
-@tried(150, 3_000)
+@tried(150, 1_000)
 def test_whatever_a_transformer_leaves_out_the_rest_is_sound_and_has_the_prompt(messages: Any, data: Any):
     history = History(messages)
     before = list(history.items)

@@ -85,7 +85,7 @@ def test_a_burst_that_arrives_in_pieces_is_one():
     assert (shown + settled.text, settled.sends) == ("first\nsecond", False)
 
 
-@tried(100, 2000)
+@tried(100, 1_000)
 @given(st.text(st.sampled_from("ab \n"), max_size=40), st.sampled_from([0.0, 0.001, GAP / 2]))
 def test_a_burst_loses_nothing_and_sends_only_a_single_line(keys: str, gap: float):
     text, sent = press("x" + keys, gap)
@@ -182,7 +182,7 @@ def test_a_paste_is_made_harmless(pasted: str, kept: str):
     assert make_harmless(pasted) == kept
 
 
-@tried(100, 2000)
+@tried(100, 1_000)
 @given(st.text(st.sampled_from("a[];0m\x1b\x9b\x07\\\r\n\x00P"), max_size=40))
 def test_no_control_character_survives_a_paste(text: str):
     clean = make_harmless(text)

@@ -24,7 +24,7 @@ ACTS = re.compile(
 )
 
 
-@tried(80, 2_500)
+@tried(80, 1_000)
 @given(hostile)
 def test_nothing_that_a_terminal_acts_on_is_left(text: str):
     for shown in (visible(text), printed(text)):
@@ -88,7 +88,7 @@ def test_wide_characters_break_anywhere_but_before_closing_marks():
     assert wrap("👩‍💻👩‍💻👩‍💻", 4) == ["👩‍💻👩‍💻", "👩‍💻"]
 
 
-@tried(100, 2_500)
+@tried(100, 1_000)
 @given(hostile.map(visible), st.integers(2, 30), st.integers(2, 30))
 def test_no_line_is_wider_than_its_width_and_only_spaces_are_left_out(text: str, width: int, rest: int):
     line = text.replace("\n", " ")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from apps import app_of, screen_text, until
+from tests.counts import in_cells
 
 from swink import tool
 from swink.app.assistant.forms import Form, Item
@@ -79,7 +80,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "name"), PLACES)
+@in_cells(("owner", "name"), PLACES, every=3)
 async def test_a_call_whose_question_fails_once_is_asked_about_again(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str
 ):
@@ -100,7 +101,7 @@ async def test_a_call_whose_question_fails_once_is_asked_about_again(
     assert app.failure is None
 
 
-@pytest.mark.parametrize(("owner", "name"), [place for place in PLACES if place[1] != "take_focus"])
+@in_cells(("owner", "name"), [place for place in PLACES if place[1] != "take_focus"], every=4)
 async def test_a_call_whose_question_always_fails_is_refused_and_the_model_is_told_why(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str
 ):
@@ -213,7 +214,7 @@ async def test_what_could_not_be_sent_is_back_in_the_editor(monkeypatch: pytest.
         assert app.editor.text == "hello"
 
 
-@pytest.mark.parametrize("owner", [StatusBar, Editor, TranscriptView])
+@in_cells("owner", [TranscriptView, StatusBar, Editor], every=3)
 async def test_what_can_never_be_painted_is_told_without_a_flood_and_the_rest_is_shown(
     monkeypatch: pytest.MonkeyPatch, owner: type
 ):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from apps import app_of, screen_text, until
 from rich.text import Text
+from tests.counts import in_cells
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 from textual.strip import Strip
@@ -74,7 +75,7 @@ class Paper(Widget):
         return Strip.blank(self.size.width)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@in_cells("place", PLACES, every=3)
 async def test_a_screen_that_fails_is_closed_with_a_notice_and_the_conversation_goes_on(place: str):
     app = app_of(["I am still here."])
     async with app.run_test(size=(120, 24)) as pilot:
@@ -127,7 +128,7 @@ async def test_a_reply_that_cannot_be_painted_is_named_and_the_others_are_shown(
         assert "prompt 0" in screen_text(app)
 
 
-@pytest.mark.parametrize("way", ["/model", "f5"])
+@in_cells("way", ["/model", "f5"], every=2)
 async def test_every_known_model_can_be_picked(way: str):
     names = {str(spec) for spec in catalog.models()}
     app = app_of([])

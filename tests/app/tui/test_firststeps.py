@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from apps import screen_text, until
+from tests.counts import in_cells
 from textual.widgets import Input
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
@@ -158,7 +159,7 @@ async def test_many_changes_leave_room_for_the_answers(place: Path):
         app.leave()
 
 
-@pytest.mark.parametrize("way", ["usual", "escape", "other"])
+@in_cells("way", ["usual", "escape", "other"], every=2)
 async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(
     tmp_path: Path, place: Path, way: str
 ):
@@ -201,7 +202,7 @@ async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(
         app.leave()
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 24), (120, 40)])
+@in_cells("size", [(40, 24), (80, 24), (120, 40)], every=3)
 async def test_the_wizard_shows_the_figures_of_the_local_models_as_measured(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ):

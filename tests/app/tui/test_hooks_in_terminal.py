@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import SECONDS, Call, Place, Provider
 from terminal import Terminal
-from tests.counts import left_to_more
+from tests.counts import in_cells, left_to_more
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="commands need a POSIX system")
 MODEL = ["--model", "openai:gpt-4.1"]
@@ -51,7 +51,7 @@ def start_in(place: Place, provider: Provider, event: str, mark: str) -> "subpro
     return process
 
 
-@pytest.mark.parametrize("event", ["PreToolUse", "Stop", "SessionEnd"])
+@in_cells("event", ["PreToolUse", "Stop", "SessionEnd"], every=3)
 def test_a_killed_program_leaves_no_hook_running(place: Place, provider: Provider, event: str):
     mark = f"4{os.getpid()}.{EVENTS.index(event)}"
     process = start_in(place, provider, event, mark)

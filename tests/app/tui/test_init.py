@@ -7,6 +7,7 @@ import pytest
 from apps import app_of, screen_text, until
 from command_line import Call, Place, Provider
 from terminal import Terminal
+from tests.counts import in_cells
 from textual.pilot import Pilot
 
 from swink import ToolCall
@@ -42,7 +43,7 @@ async def end(pilot: Pilot[Any], app: SwinkApp) -> None:
     await until(pilot, lambda: not app.driver.is_running and not app.permissions.asks_about)
 
 
-@pytest.mark.parametrize("word", ["on", "smart", "edits"])
+@in_cells("word", ["edits", "on", "smart"], every=3)
 async def test_it_is_asked_about_in_every_mode_also_where_writing_is_trusted(here: Path, word: ApprovalWord):
     app = app_at(here, [[WRITE], "Done."], word)
     app.permissions.trusted[SessionTrust("write_file")] = None

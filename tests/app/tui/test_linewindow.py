@@ -96,7 +96,7 @@ steps = st.one_of(
 )
 
 
-@tried(60, 1_500)
+@tried(60, 1_000)
 @given(st.lists(steps, max_size=40))
 def test_any_order_of_events_leaves_a_window_of_the_painted_lines(changes):
     clock = Clock()

@@ -30,7 +30,7 @@ def test_the_escape_key_is_not_kept_waiting():
     assert read("\x1b[20~") == ["\x1b[20~"]  # F9 begins like a paste
 
 
-@tried(100, 2000)
+@tried(100, 1_000)
 @given(st.lists(st.text(st.sampled_from("a\x1b[20~\r"), max_size=8), max_size=4), st.data())
 def test_the_pieces_of_the_input_make_no_difference_inside_a_paste(texts: list[str], data: st.DataObject):
     texts = [text for text in texts if not (text + END).find(END) < len(text)]

@@ -11,7 +11,6 @@ from swink import tool
 from swink.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from swink.serve.page import PageDoor
 
-pytestmark = pytest.mark.more
 AXE = Path(__file__).parents[3] / ".venv/node/node_modules/axe-core/axe.min.js"
 PICTURES = os.environ.get("PAGE_PICTURES")
 """Where pictures of the page are written, to be looked at."""

@@ -5,6 +5,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 from tests.export_pages import TOO_WIDE
 from tests.serve.page.pages import open_page
 
@@ -21,7 +22,6 @@ from swink.messages import (
 )
 from swink.testing import Pause
 
-pytestmark = pytest.mark.more
 MARKDOWN = """# A *title*
 
 Some **bold _nested_ text** with `code`, [a link](https://example.org/a_(b)) and https://example.org/x.
@@ -114,7 +114,7 @@ def test_markdown_is_shown_as_it_is_meant(browser: Any):
         assert count("img") == 0
 
 
-@pytest.mark.parametrize("mark", ["*", "_", "`", "[", "**a ", "`` ", "> ", "- ", "|", "#", "<", "![](", "~~"])
+@in_cells("mark", ["*", "_", "`", "[", "**a ", "`` ", "> ", "- ", "|", "#", "<", "![](", "~~"], every=4)
 def test_hostile_markdown_takes_no_time_to_speak_of(browser: Any, mark: str):
     """Twenty times the text may take at most sixty times as long: what is quadratic takes four hundred."""
     script = """async (mark) => {
@@ -132,7 +132,7 @@ def test_hostile_markdown_takes_no_time_to_speak_of(browser: Any, mark: str):
     assert many < 60 * few
 
 
-@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+@in_cells("by", ["keyboard", "mouse"], every=2)
 def test_thinking_and_tools_are_folded_and_unfold(browser: Any, by: str):
     script = [[Thinking("Hm, **so**."), ToolCall("1", "change", {"path": "a.txt"})], "Done."]
     with open_page(browser, script, agent={"tools": [change]}) as page:

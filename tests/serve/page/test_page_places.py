@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 from tests.serve.page.pages import Page, open_page
 
 from swink.serve.hosting import Caller
 from swink.serve.page import ModelOffer, ModeOffer, PageChoice, PageChoices, PageDoor
 
-pytestmark = pytest.mark.more
-BOTH = pytest.mark.parametrize("by", ["keyboard", "mouse"])
+BOTH = in_cells("by", ["keyboard", "mouse"], every=2)
 
 
 def reply(context: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 from tests.export_pages import PICTURE
 from tests.serve.page.pages import open_page
 
@@ -11,7 +12,6 @@ from swink.errors import AuthError
 from swink.messages import Image, ToolCall, UserMessage
 from swink.testing import Pause
 
-pytestmark = pytest.mark.more
 EDITS = [{"old": "one", "new": "1"}, {"old": "two", "new": "2"}, {"old": "three", "new": "3"}]
 EDIT = ToolCall("1", "edit_file", {"path": "numbers.txt", "edits": EDITS})
 DROP = """([selector, kind, name, data]) => {
@@ -65,7 +65,7 @@ def test_shift_enter_begins_a_line_and_an_empty_prompt_is_not_sent(browser: Any)
         assert page.texts(".prompt") == []
 
 
-@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+@in_cells("by", ["keyboard", "mouse"], every=2)
 def test_a_run_is_stopped_and_what_arrived_stays(browser: Any, by: str):
     with open_page(browser, slow_then()) as page:
         page.say("Go")
@@ -75,7 +75,7 @@ def test_a_run_is_stopped_and_what_arrived_stays(browser: Any, by: str):
         assert page.texts(".reply") == ["par"]
 
 
-@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+@in_cells("by", ["keyboard", "mouse"], every=2)
 def test_a_run_is_steered_and_followed_up(browser: Any, by: str):
     seen: list[list[str]] = []
 
@@ -106,7 +106,7 @@ def test_a_run_is_steered_and_followed_up(browser: Any, by: str):
     assert seen == [["Go", "left"], ["Go", "left", "later"]]
 
 
-@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+@in_cells("by", ["keyboard", "mouse"], every=2)
 def test_a_call_is_allowed(browser: Any, by: str):
     calls = Calls()
     with open_page(browser, [[EDIT], "Done."], agent={"tools": [calls.tool]}) as page:
@@ -122,7 +122,7 @@ def test_a_call_is_allowed(browser: Any, by: str):
     assert calls.edits == [EDITS]
 
 
-@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+@in_cells("by", ["keyboard", "mouse"], every=2)
 def test_a_call_is_refused_with_a_reason(browser: Any, by: str):
     calls, heard = Calls(), list[str]()
 
@@ -141,7 +141,7 @@ def test_a_call_is_refused_with_a_reason(browser: Any, by: str):
     assert "not today" in heard[0]
 
 
-@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+@in_cells("by", ["keyboard", "mouse"], every=2)
 def test_each_change_of_an_edit_has_its_own_choice(browser: Any, by: str):
     calls = Calls()
     with open_page(browser, [[EDIT], "Done."], agent={"tools": [calls.tool]}) as page:
@@ -253,7 +253,7 @@ def cutting(pieces: int) -> Any:
     return around
 
 
-@pytest.mark.parametrize("pieces", [1, 2, 4])
+@in_cells("pieces", [2, 1, 4], every=3)
 def test_a_broken_connection_is_told_and_taken_up_again(browser: Any, pieces: int):
     words = [part for word in ("one", "two", "three", "four") for part in (f"{word} ", Pause(0.3))]
     with open_page(browser, [words], around=cutting(pieces)) as page:

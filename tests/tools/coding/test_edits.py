@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 from calling import call, complaint, named
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.tools import Tool, ToolContext
 from swink.tools.coding.edits import Applied, Edit, EditFailed, apply_edits
@@ -69,7 +70,7 @@ texts = st.lists(st.tuples(line, st.sampled_from(["\n", "\n", "\r\n", ""])).map(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@tried(37, 150)
 @given(
     texts,
     st.lists(
@@ -100,7 +101,7 @@ def test_all_or_nothing_and_untouched_characters_stay(text: str, edits: list[Edi
     assert all(char in rest for char in kept.replace("\r", "").replace(" ", "").replace("\t", ""))
 
 
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 @given(
     st.data(),
     st.lists(st.text("abc \té", max_size=8), min_size=3, max_size=20),
@@ -126,7 +127,7 @@ def test_distinct_places_are_replaced_and_nothing_else(
     assert apply_edits(text, edits).text == expected
 
 
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 @given(st.binary(max_size=200), st.binary(max_size=200))
 async def test_bytes_around_an_edit_are_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, before: bytes, after: bytes

@@ -16,6 +16,7 @@ import pytest
 from calling import shell
 from msgspec.structs import replace
 from ordinary import NOBODY, as_ordinary, ordinary_python
+from tests.counts import MORE
 from tests.patience import wait_until
 
 from swink.tools.coding import bubblewrap
@@ -85,8 +86,16 @@ def test_the_corpus_bites_where_nothing_holds_it(ordinary: bool):
         assert f"HOLE {name} " in found["holes"], name
 
 
-@users
-@confined
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("level", "backend", "ordinary"),
+    [
+        (*each, ordinary)
+        for at, each in enumerate(LEVELS)
+        for ordinary in (False, True)
+        if MORE or at % 2 == ordinary
+    ],
+)
 def test_nothing_gets_out(level: str, backend: str, ordinary: bool, need):
     need(backend)
     found = play(level, backend, ordinary=ordinary)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from calling import call, complaint, named
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.tools import ToolContext
 from swink.tools.coding.listing import list_tools
@@ -117,7 +118,7 @@ regexes = st.lists(
 
 
 @needs_ripgrep
-@settings(max_examples=60, deadline=None)
+@tried(25, 60)
 @given(st.lists(contents, min_size=1, max_size=4), regexes, st.booleans())
 @example(["caf\u00e9".encode("cp1252")], "f\u00e9", False)
 @example(["\u0131".encode()], "i", True)

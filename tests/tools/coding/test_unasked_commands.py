@@ -55,7 +55,7 @@ def judged(commands: list[SimpleCommand]) -> list[list[str]]:
     return sorted([word.text for word in command.words[1:]] for command in commands)
 
 
-@tried(200, 5_000)
+@tried(200, 1_000)
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), min_size=1, max_size=3))
 def test_bash_passes_the_words_that_are_judged(tmp_path_factory: pytest.TempPathFactory, parts: list[str]):
     line = "; ".join(f"w {part}" for part in parts)
@@ -202,7 +202,7 @@ def test_whatever_runs_unasked_changes_nothing_and_shows_nothing_outside(
         assert_harmless(scene, unasked)
 
 
-@tried(150, 1_500)
+@tried(150, 1_000)
 @given(
     st.sampled_from(hostile()),
     st.sampled_from(["", "ls; ", "ls && ", "ls | "]),

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.errors import MisuseError
 from swink.tools import ToolError
@@ -230,7 +231,7 @@ parts = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@tried(50, 200)
 @given(st.lists(parts, max_size=8).map("/".join), st.booleans())
 def test_no_path_at_all_leads_out(tmp_path_factory: pytest.TempPathFactory, path: str, absolute: bool):
     base = tmp_path_factory.getbasetemp() / "any-path"
