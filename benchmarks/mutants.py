@@ -4,10 +4,13 @@
     python benchmarks/mutants.py --count 20 --seed 7
     python benchmarks/mutants.py --only engine/   of these files alone
 
-Everything happens in private copies. The first run measures which test file runs which line; that
-is kept in .cache/mutants.json until the source or the tests change. Each mutant then meets these files, the
-fastest first, until one fails. What survives is printed at the end, with its line: either a test is missing,
-or the change makes no difference. A run that was ended goes on where it was.
+Everything happens in private copies. The first run measures which test runs which line; that is kept in
+.cache/mutants.json until the source or the tests change. Each mutant then meets the tests of its line, the
+quickest files first and ever more of them at once, until one fails. What survives is printed at the end, with
+its line: either a test is missing, or the change makes no difference. A run that was ended goes on where
+it was.
+
+Each try is a child of a process that has imported everything but swink and the tests.
 """
 
 import argparse
@@ -76,10 +79,15 @@ class Mutant(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a test file takes, and the lines of the source that it runs."""
+    """What a test file takes, and for each line of the source that it runs, the tests that do."""
 
     seconds: float
-    lines: dict[str, list[int]]
+    tests: dict[str, float]
+    lines: dict[str, dict[str, list[str]]]
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that run the line of a mutant, those of the import left out: all of them do."""
+        return self.lines.get(mutant.path, {}).get(str(mutant.line), [])
 
 
 class Progress:
@@ -120,7 +128,7 @@ def main() -> None:
     chosen = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
     print(f"{len(mutants):,} possible changes, {len(chosen)} of them tried")
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-        copies = [_copy(Path(scratch) / str(number)) for number in range(options.jobs)]
+        copies = [Copy(Path(scratch) / str(number)) for number in range(options.jobs)]
         progress = Progress()
         survivors = list(try_all(chosen, measure(copies, progress), copies, progress))
     killed = len(chosen) - len(survivors)
@@ -209,8 +217,118 @@ def _changes(node: ast.AST) -> Iterator[str]:
             pass
 
 
-def measure(copies: Sequence[Path], progress: Progress) -> dict[str, Measured]:
-    """Which test file runs which lines, and how long it takes."""
+class Copy:
+    """A private copy of everything that git knows, and the process whose children run tests in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = _copy(root)
+        env = {**os.environ, "PYTHONPATH": str(self.root / "src")}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--serve"],
+            cwd=self.root,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(self, tests: Sequence[str], seconds: float, report: str = "") -> int:
+        """How pytest ended; -1 after that many seconds. A `report` is to say what runs which line."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"tests": tests, "seconds": seconds, "report": report}
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+
+def serve() -> None:
+    """Run the tests of each order in a child, and tell how it ended."""
+    import aiohttp.web  # noqa: F401
+    import httpx  # noqa: F401
+    import hypothesis.strategies  # noqa: F401
+    import jsonschema  # noqa: F401
+    import msgspec  # noqa: F401
+    import pytest_asyncio  # noqa: F401
+    import pytest_timeout  # noqa: F401
+
+    for line in sys.stdin:
+        order = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            silence = os.open(os.devnull, os.O_RDWR)
+            for number in range(3):
+                os.dup2(silence, number)
+            os._exit(_pytest(order["tests"], order["report"]))
+        print(_end_of(pid, order["seconds"]), flush=True)
+
+
+def _end_of(pid: int, seconds: float) -> int:
+    """The exit code of a child; -1 if it had to be killed. Nothing that it started stays."""
+    ends = time.monotonic() + seconds
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < ends:
+        time.sleep(0.01)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, 9)
+    return os.waitstatus_to_exitcode(ended[1]) if ended[0] else (os.waitpid(pid, 0) and -1)
+
+
+def _pytest(tests: Sequence[str], report: str) -> int:
+    """Run tests in this process."""
+    import pytest
+
+    sys.path.insert(0, os.getcwd())
+    sys.dont_write_bytecode = not report  # what a mutant compiles to is wanted once
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    if report:
+        return int(pytest.main([*options, *tests], plugins=[Lines(Path(report))]))
+    return int(pytest.main([*options, "-x", *tests]))
+
+
+class Lines:
+    """A plugin of pytest that writes down which test runs which lines, and how long it takes."""
+
+    def __init__(self, report: Path) -> None:
+        import coverage
+
+        self._report = report
+        folders = [str(Path.cwd() / "src" / "swink" / name) for name in SOURCES]
+        self._coverage = coverage.Coverage(data_file=None, source=folders, config_file=False)
+        self._coverage.start()
+        self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """From here on it is this test that runs lines."""
+        self._coverage.switch_context(nodeid.partition("[")[0])
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """What one of its three phases took."""
+        name = report.nodeid.partition("[")[0]
+        self._seconds[name] = self._seconds.get(name, 0.0) + report.duration
+        if report.failed:
+            self._failed.add(name)
+
+    def pytest_sessionfinish(self) -> None:
+        """All of it as JSON; a test that fails as it is would notice whatever is changed."""
+        self._coverage.stop()
+        data = self._coverage.get_data()
+        lines: dict[str, dict[int, list[str]]] = {}
+        for path in data.measured_files():
+            by_line = data.contexts_by_lineno(path)
+            lines[str(Path(path).relative_to(Path.cwd()))] = {
+                line: tests
+                for line, names in by_line.items()
+                if (tests := [name for name in names if name and name not in self._failed])
+            }
+        seconds = {name: taken for name, taken in self._seconds.items() if name not in self._failed}
+        self._report.write_text(json.dumps({"tests": seconds, "lines": lines}), "utf-8")
+
+
+def measure(copies: Sequence[Copy], progress: Progress) -> dict[str, Measured]:
+    """Which test runs which lines, and how long it takes."""
     files = sorted(_test_files())
     free = _queue(copies)
 
@@ -228,24 +346,20 @@ def measure(copies: Sequence[Path], progress: Progress) -> dict[str, Measured]:
     return {name: Measured(*each) for name, each in progress.tests.items() if each is not None}
 
 
-def _measure_one(copy: Path, name: str) -> Measured | None:
-    """None if it does not pass as it is: it would notice whatever is changed, or cannot run here."""
-    data, report = copy / ".coverage-of-mutants", copy / "coverage-of-mutants.json"
-    coverage = ["-m", "coverage"]
+def _measure_one(copy: Copy, name: str) -> Measured | None:
+    """None if it cannot run here."""
+    report = copy.root / "lines-of-tests.json"
+    report.unlink(missing_ok=True)
     began = time.monotonic()
-    recorded = ["run", f"--data-file={data}", f"--source={copy / 'src' / 'swink'}"]
-    if _run(copy, [*coverage, *recorded, *_pytest(name)], 900.0) != 0:
+    copy.run([f"tests/{name}"], 900.0, str(report))
+    if not report.exists():
         return None
-    seconds = time.monotonic() - began
-    _run(copy, [*coverage, "json", f"--data-file={data}", "-o", str(report), "-q"], 300.0)
-    files = json.loads(report.read_text("utf-8"))["files"]
-    wanted = tuple(f"src/swink/{name}" for name in SOURCES)
-    lines = {path: each["executed_lines"] for path, each in files.items() if path.startswith(wanted)}
-    return Measured(seconds, lines)
+    found = json.loads(report.read_text("utf-8"))
+    return Measured(time.monotonic() - began, found["tests"], found["lines"])
 
 
 def try_all(
-    mutants: Sequence[Mutant], measured: Mapping[str, Measured], copies: Sequence[Path], progress: Progress
+    mutants: Sequence[Mutant], measured: Mapping[str, Measured], copies: Sequence[Copy], progress: Progress
 ) -> Iterator[Mutant]:
     """Those that no test notices."""
     free = _queue(copies)
@@ -272,54 +386,35 @@ def try_all(
     _show("")
 
 
-def is_noticed(mutant: Mutant, measured: Mapping[str, Measured], copy: Path) -> bool:
+def is_noticed(mutant: Mutant, measured: Mapping[str, Measured], copy: Copy) -> bool:
     """Whether a test fails, or hangs, with this change."""
-    path = copy / mutant.path
-    text = path.read_bytes()
-    changed = text[: mutant.start] + mutant.new.encode() + text[mutant.end :]
-    _write(path, changed)
-    tests = sorted(
-        (each.seconds, name)
-        for name, each in measured.items()
-        if mutant.line in each.lines.get(mutant.path, ())
-    )
+    path = copy.root / mutant.path
+    text, stamp = path.read_bytes(), path.stat().st_mtime
+    path.write_bytes(text[: mutant.start] + mutant.new.encode() + text[mutant.end :])
+    os.utime(path, (stamp + 2, stamp + 2))  # Python goes by seconds and sizes
     try:
-        return any(_run(copy, _pytest(name), 3 * seconds + PATIENCE) != 0 for seconds, name in tests)
+        return any(
+            copy.run(tests, 3 * seconds + PATIENCE) != 0 for seconds, tests in _turns(mutant, measured)
+        )
     finally:
-        _write(path, text)
+        path.write_bytes(text)
+        os.utime(path, (stamp, stamp))
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a module so that Python sees that it is another one: it goes by seconds and sizes."""
-    before = path.stat().st_mtime
-    path.write_bytes(data)
-    os.utime(path, (before + 2, before + 2))
-
-
-def _pytest(name: str) -> list[str]:
-    return ["-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"tests/{name}"]
-
-
-def _run(copy: Path, arguments: Sequence[str], seconds: float) -> int:
-    """The exit code of Python in a copy; -1 after that many seconds."""
-    env = {**os.environ, "PYTHONPATH": str(copy / "src")}
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
-    command = [sys.executable, *arguments]
-    with subprocess.Popen(
-        command,
-        cwd=copy,
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return -1
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, 9)
+def _turns(mutant: Mutant, measured: Mapping[str, Measured]) -> Iterator[tuple[float, list[str]]]:
+    """The tests that may notice, in order: one file, then two, then four, with what they take."""
+    files = sorted(
+        (sum(each.tests[test] for test in tests), tests)
+        for each in measured.values()
+        if (tests := [test for test in each.tests_of(mutant) if test in each.tests])
+    ) or sorted(
+        (each.seconds, [f"tests/{name}"]) for name, each in measured.items() if mutant.path in each.lines
+    )
+    many = 1
+    while files:
+        now, files = files[:many], files[many:]
+        yield sum(seconds for seconds, _ in now), [test for _, tests in now for test in tests]
+        many *= 2
 
 
 def _copy(target: Path) -> Path:
@@ -349,8 +444,8 @@ def _state() -> str:
     return digest.hexdigest()
 
 
-def _queue(copies: Sequence[Path]) -> "queue.Queue[Path]":
-    free: queue.Queue[Path] = queue.Queue()
+def _queue(copies: Sequence[Copy]) -> "queue.Queue[Copy]":
+    free: queue.Queue[Copy] = queue.Queue()
     for copy in copies:
         free.put(copy)
     return free
@@ -374,4 +469,4 @@ def _parse_options() -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    serve() if sys.argv[1:] == ["--serve"] else main()

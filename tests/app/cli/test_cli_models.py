@@ -34,7 +34,7 @@ def file(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in {**env, "XDG_CONFIG_HOME": str(place.home)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.chdir(place.here)  # to look through the repository takes more than all else that the doctor does
+    monkeypatch.chdir(place.here)  # to look through the repository takes most of the doctor's time
     return file
 
 
