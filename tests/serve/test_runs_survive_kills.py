@@ -183,9 +183,9 @@ async def test_two_programs_over_one_folder_never_run_one_conversation(tmp_path:
     told = await all_of(following)
     assert [each.id for each in told] == [each.id for each in await all_of(run)]
     assert said(await second.open(ANNA, conversation.id)) == ["one", "a"]
-    assert list((tmp_path / "claims").iterdir()) == []
     await first.aclose()
     await second.aclose()
+    assert list((tmp_path / "claims").iterdir()) == []
 
 
 async def test_a_run_of_a_folder_that_was_killed_is_offered_and_goes_on_when_it_is_asked_for(tmp_path: Path):

@@ -140,7 +140,7 @@ class WebRuns:
         """The run that is under way in a conversation, if there is one."""
         conversation = await self._find(caller, id)
         run = None if conversation is None else conversation.running
-        if conversation is None or run is None:
+        if conversation is None or run is None or run.is_over:
             return None
         return self._begun(conversation, run, self._before.get(run) or _before(run))
 
@@ -170,8 +170,8 @@ async def send_run(
                 await writer.write(data or SILENT)
         await writer.write(last)
     finally:
-        if exchange.query.get(LEAVE) in ("1", "true") and not run.is_over:
-            run.abort()
+        if exchange.query.get(LEAVE) in ("1", "true"):
+            begun.conversation.leave(run)
 
 
 async def read_asked(

@@ -7,6 +7,7 @@ from swink.serve.hosting.folderclaims import FolderClaims as FolderClaims
 from swink.serve.hosting.host import Host as Host
 from swink.serve.hosting.hostedrun import HostedRun as HostedRun
 from swink.serve.hosting.hostedrun import current_run as current_run
+from swink.serve.hosting.mailbox import RunWord as RunWord
 from swink.serve.hosting.servedagent import WhenBusy as WhenBusy
 from swink.serve.hosting.terms import LOCAL as LOCAL
 from swink.serve.hosting.terms import AgentRequest as AgentRequest

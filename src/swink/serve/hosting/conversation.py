@@ -16,6 +16,7 @@ from swink.serve.hosting.clienttools import ClientTool
 from swink.serve.hosting.eventlog import EventLog, Numbered
 from swink.serve.hosting.hostedrun import HostedRun
 from swink.serve.hosting.keptstart import digest, record_start, recorded_start, still_open
+from swink.serve.hosting.mailbox import RunWord
 from swink.serve.hosting.recording import RecordingSession
 from swink.serve.hosting.resumption import Resumption
 from swink.serve.hosting.runrecords import RecordedRun, aborted_before, recorded_runs, unended_run
@@ -189,9 +190,27 @@ class Conversation:
 
     async def abort(self, run: HostedRun) -> None:
         """End a run, keeping what arrived; one that waits does not begin, here or anywhere."""
-        run.abort()
+        await self.tell(run, RunWord("abort"))
         if run.is_recorded and not run.begun.done():
             await self._record(run, aborted_before(run.id))
+
+    async def tell(self, run: HostedRun, word: RunWord) -> None:
+        """Say something to a run, wherever it is carried out; `Refused` if it does not take it."""
+        if run.is_elsewhere and not run.is_over:
+            await self._host.send(run, word)
+        else:
+            word.say(run)
+
+    def leave(self, run: HostedRun) -> None:
+        """End a run whose client has left."""
+        if not run.is_over:
+            self._host.carry(None, self._leave(run))
+
+    async def _leave(self, run: HostedRun) -> None:
+        try:
+            await self.abort(run)
+        except (Refused, SessionError) as error:
+            log.info("run %s is not aborted although its client left: %s", run.id, error)
 
     def take(self, session: Session) -> None:
         """Take what the store has by now, unless a run of this process writes it."""

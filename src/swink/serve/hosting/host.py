@@ -19,6 +19,7 @@ from swink.serve.hosting.conversation import Conversation, refusal_of_store
 from swink.serve.hosting.eventlog import EventLog
 from swink.serve.hosting.folderclaims import FolderClaims
 from swink.serve.hosting.hostedrun import HostedRun
+from swink.serve.hosting.mailbox import PAUSE, Mailbox, RunWord
 from swink.serve.hosting.servedagent import RunStart, bind, make_agent
 from swink.serve.hosting.terms import LOCAL, AgentRequest, Caller, Factory, ServeLimits
 from swink.serve.wire import Refused
@@ -57,6 +58,8 @@ class Host:
         self._known: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         self._kept: dict[str, tuple[Conversation, asyncio.TimerHandle | None]] = {}
         self._taking_up: asyncio.Task[None] | None = None
+        self._mailbox = Mailbox(store, self._runs_here)
+        self._taking_mail: asyncio.Task[None] | None = None
         self._tasks: dict[asyncio.Task[None], Conversation | None] = {}
 
     async def create(self, caller: Caller, title: str = "", *, id: str | None = None) -> Conversation:
@@ -154,7 +157,33 @@ class Host:
         if conversation is not None:
             self._keep_until(conversation, None)
         task.add_done_callback(self._tasks.pop)
+        if self.has_claims and (self._taking_mail is None or self._taking_mail.done()):
+            self._taking_mail = asyncio.create_task(self._take_mail(), name="swink-take-mail")
         return task
+
+    async def send(self, run: HostedRun, word: RunWord) -> None:
+        """Say something to a run that another worker carries out."""
+        if not self.has_claims:
+            raise Refused(409, "the run is under way in another program; say it there, or wait for its end")
+        try:
+            await self._mailbox.send(run, word, self.limits.lease_seconds)
+        except SessionError as error:
+            raise refusal_of_store(error) from None
+
+    async def _take_mail(self) -> None:
+        """Hear what other workers are asked to tell the runs of this one, as long as there are any."""
+        while True:
+            await asyncio.sleep(PAUSE)
+            if not self._tasks:
+                return
+            try:
+                await self._mailbox.take()
+            except SessionError as error:
+                log.warning("what other workers were told is not heard now: %s", error)
+
+    def _runs_here(self) -> Sequence[HostedRun]:
+        owners = {owner for owner in self._tasks.values() if owner is not None}
+        return [run for owner in owners for run in owner.runs.values() if not run.is_over]
 
     def keep(self, conversation: Conversation) -> None:
         """Keep what a run has left in memory for some time."""
@@ -228,9 +257,10 @@ class Host:
     async def aclose(self) -> None:
         """Begin no more runs; let those under way end their turn, and save them."""
         self.closing = True
-        if self._taking_up is not None:
-            self._taking_up.cancel()
-            await asyncio.wait([self._taking_up])
+        for task in (self._taking_up, self._taking_mail):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         for conversation in {owner for owner in self._tasks.values() if owner is not None}:
             for run in conversation.runs.values():
                 run.pause()

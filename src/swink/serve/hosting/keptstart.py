@@ -20,7 +20,7 @@ from swink.serve.hosting.clienttools import ClientTool
 from swink.serve.hosting.servedagent import RunStart
 
 
-class _KeptAnswer(Struct, frozen=True, omit_defaults=True):
+class KeptAnswer(Struct, frozen=True, omit_defaults=True):
     """An answer to a call: yes, no, or later."""
 
     said: str
@@ -33,12 +33,12 @@ class _KeptTerms(Struct, frozen=True, omit_defaults=True):
 
     tools: Sequence[ClientTool] = ()
     results: Mapping[str, ToolResult] = {}
-    approvals: Mapping[str, _KeptAnswer] = {}
+    approvals: Mapping[str, KeptAnswer] = {}
     output: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
     instructions: str | None = None
     options: Mapping[str, Any] = {}
-    unanswered: _KeptAnswer | None = None
+    unanswered: KeptAnswer | None = None
 
 
 def record_start(run: str, caller: str, start: RunStart, key: str | None) -> RunStarted:
@@ -47,12 +47,12 @@ def record_start(run: str, caller: str, start: RunStart, key: str | None) -> Run
     terms = _KeptTerms(
         tuple(start.client_tools),
         dict(start.tool_results),
-        {id: _keep(answer) for id, answer in start.approvals.items()},
+        {id: keep_answer(answer) for id, answer in start.approvals.items()},
         cast("dict[str, Any]", output) if isinstance(output, dict) else None,
         None if start.state is None else dict(start.state),
         start.instructions,
         dict(start.options),
-        None if start.unanswered is None else _keep(start.unanswered),
+        None if start.unanswered is None else keep_answer(start.unanswered),
     )
     said = [] if start.input is None else list(as_messages(start.input))
     names = [tool.name for tool in start.client_tools]
@@ -67,14 +67,14 @@ def recorded_start(started: RunStarted) -> RunStart:
         terms = _KeptTerms()
     return RunStart(
         input=started.input or None,
-        approvals={id: _answer(answer) for id, answer in terms.approvals.items()},
+        approvals={id: answer_of(answer) for id, answer in terms.approvals.items()},
         client_tools=terms.tools or [ClientTool(name) for name in started.client_tools],
         tool_results=terms.results,
         output=terms.output,
         state=terms.state,
         instructions=terms.instructions,
         options=terms.options,
-        unanswered=None if terms.unanswered is None else _answer(terms.unanswered),
+        unanswered=None if terms.unanswered is None else answer_of(terms.unanswered),
     )
 
 
@@ -106,19 +106,21 @@ def _among(given: Mapping[str, Any], ids: Collection[str]) -> dict[str, Any]:
     return {id: value for id, value in given.items() if id in ids}
 
 
-def _keep(answer: Answer) -> _KeptAnswer:
+def keep_answer(answer: Answer) -> KeptAnswer:
+    """An answer as it is kept."""
     match answer:
         case Approved(arguments, note):
-            return _KeptAnswer("yes", note, arguments)
+            return KeptAnswer("yes", note, arguments)
         case Rejected(reason):
-            return _KeptAnswer("no", reason)
+            return KeptAnswer("no", reason)
         case Deferred():
-            return _KeptAnswer("later")
+            return KeptAnswer("later")
         case yes:
-            return _KeptAnswer("yes" if yes else "no")
+            return KeptAnswer("yes" if yes else "no")
 
 
-def _answer(kept: _KeptAnswer) -> Answer:
+def answer_of(kept: KeptAnswer) -> Answer:
+    """The answer that was kept."""
     match kept.said:
         case "yes":
             return Approved(kept.arguments, kept.text or "")

@@ -7,7 +7,7 @@
 A stream that is cut is taken up again with `Last-Event-ID`; the run does not notice.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -15,8 +15,10 @@ from msgspec import Meta
 from swink.agent.policy import Answer, Approved, Rejected
 from swink.errors import MisuseError
 from swink.events.eventlines import complete
+from swink.messages import as_messages
 from swink.messages.jsondata import encode
-from swink.serve.hosting import Conversation, Host, HostedRun
+from swink.serve.hosting import Conversation, Host, RunWord
+from swink.serve.hosting.keptstart import keep_answer
 from swink.serve.native.bodies import (
     Approval,
     ConversationList,
@@ -121,15 +123,16 @@ class NativeDoor:
 
     async def _events(self, exchange: Exchange) -> None:
         after = last_event_id(exchange.headers.get("last-event-id"))
-        run = await self._run(exchange, after)
+        conversation = await self._conversation(exchange)
+        run = await conversation.find_run(exchange.path["run"], after)
         is_owner = exchange.query.get("abort_on_disconnect") in ("1", "true")
         batches = run.log.batches(after, self._host.limits.silence_seconds)
         try:
             writer = await exchange.stream()
             await send_events(writer, batches)
         finally:
-            if is_owner and not run.is_over:
-                run.abort()
+            if is_owner:
+                conversation.leave(run)
 
     async def _abort(self, exchange: Exchange) -> None:
         await exchange.json(dict)
@@ -139,17 +142,18 @@ class NativeDoor:
         await exchange.send_json(200, StartedRun(run.id))
 
     async def _steer(self, exchange: Exchange) -> None:
-        await self._say(exchange, HostedRun.steer)
+        await self._say(exchange, "steer")
 
     async def _follow_up(self, exchange: Exchange) -> None:
-        await self._say(exchange, HostedRun.follow_up)
+        await self._say(exchange, "follow_up")
 
-    async def _say(self, exchange: Exchange, how: object) -> None:
+    async def _say(self, exchange: Exchange, how: Literal["steer", "follow_up"]) -> None:
         said: Remark = await exchange.json(Remark)
-        run = await self._run(exchange)
-        message = as_input(said.message)
+        conversation = await self._conversation(exchange)
+        run = await conversation.find_run(exchange.path["run"])
         try:
-            run.follow_up(message) if how is HostedRun.follow_up else run.steer(message)
+            message = list(as_messages(as_input(said.message)))
+            await conversation.tell(run, RunWord(how, message))
         except MisuseError as error:
             raise Refused(400, str(error)) from None
         await exchange.send_json(200, StartedRun(run.id))
@@ -162,7 +166,8 @@ class NativeDoor:
         if any(call.call_id == given.call_id for call in conversation.pending) and run.is_over:
             run = await conversation.start(None, approvals={given.call_id: answer})
         else:
-            run.approve(given.call_id, answer)
+            word = RunWord("approve", call_id=given.call_id, answer=keep_answer(answer))
+            await conversation.tell(run, word)
         await exchange.send_json(200, StartedRun(run.id))
 
     async def _approve_waiting(self, exchange: Exchange) -> None:
@@ -175,9 +180,6 @@ class NativeDoor:
 
     async def _conversation(self, exchange: Exchange) -> Conversation:
         return await self._host.open(exchange.caller, exchange.path["id"])
-
-    async def _run(self, exchange: Exchange, after: int = 0) -> HostedRun:
-        return await (await self._conversation(exchange)).find_run(exchange.path["run"], after)
 
 
 def _answer_of(given: Approval) -> Answer:
