@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from swink.agent.policy import Answer
-from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound
+from swink.errors import SessionBusy, SessionError
 from swink.memory import Session, SessionMeta
 from swink.messages import Input, Message, ToolResult
 from swink.messages.records import PendingApproval, Record
@@ -20,7 +20,7 @@ from swink.serve.hosting.mailbox import RunWord
 from swink.serve.hosting.recording import RecordingSession
 from swink.serve.hosting.resumption import Resumption
 from swink.serve.hosting.runrecords import RecordedRun, aborted_before, recorded_runs, unended_run
-from swink.serve.hosting.servedagent import RunStart, WhenBusy, bind, make_agent
+from swink.serve.hosting.servedagent import RunStart, WhenBusy, bind, make_agent, refusal_of_store
 from swink.serve.hosting.terms import AgentRequest, Caller
 from swink.serve.wire import Refused
 
@@ -444,13 +444,3 @@ def _refusal(run: HostedRun, error: Exception) -> Refused:
         return refusal_of_store(error)
     log.error("run %s failed\n%s", run.id, describe_traceback(error))
     return Refused(500, "the run failed; the server's log says why")
-
-
-def refusal_of_store(error: SessionError) -> Refused:
-    """What a client is told when the store refuses."""
-    if isinstance(error, SessionNotFound):
-        return Refused(404, "there is no such conversation")
-    if isinstance(error, SessionConflict | SessionBusy):
-        return Refused(409, "the conversation was continued elsewhere; read its messages and ask again")
-    log.error("the store failed: %s", error)
-    return Refused(503, "the conversation cannot be stored now; nothing was lost, try again later")

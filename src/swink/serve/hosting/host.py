@@ -15,12 +15,12 @@ from swink.memory import LeasingBackend, Session, SessionMeta, Store
 from swink.messages import Message
 from swink.messages.redact import describe_traceback
 from swink.serve.hosting.clienttools import ClientTool
-from swink.serve.hosting.conversation import Conversation, refusal_of_store
+from swink.serve.hosting.conversation import Conversation
 from swink.serve.hosting.eventlog import EventLog
 from swink.serve.hosting.folderclaims import FolderClaims
 from swink.serve.hosting.hostedrun import HostedRun
 from swink.serve.hosting.mailbox import PAUSE, Mailbox, RunWord
-from swink.serve.hosting.servedagent import RunStart, bind, make_agent
+from swink.serve.hosting.servedagent import RunStart, bind, make_agent, refusal_of_store
 from swink.serve.hosting.terms import LOCAL, AgentRequest, Caller, Factory, ServeLimits
 from swink.serve.wire import Refused
 

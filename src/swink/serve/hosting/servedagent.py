@@ -8,7 +8,17 @@ from msgspec import Struct
 
 from swink.agent.agent import Agent
 from swink.agent.policy import Answer, Inject, Policy, PolicyContext, TurnVerdict
-from swink.errors import AgentError, InvalidContinue, InvalidInput, MisuseError, NoMessages
+from swink.errors import (
+    AgentError,
+    InvalidContinue,
+    InvalidInput,
+    MisuseError,
+    NoMessages,
+    SessionBusy,
+    SessionConflict,
+    SessionError,
+    SessionNotFound,
+)
 from swink.messages import Input, Message, ToolResult, as_messages
 from swink.messages.redact import describe_traceback
 from swink.serve.hosting.approvals import Approvals
@@ -126,6 +136,16 @@ def refusal_of(error: AgentError) -> Refused:
     if isinstance(error, MisuseError):
         return Refused(409, "the conversation cannot go on like this; the server's log says why")
     return Refused(503, "the run could not begin; the server's log says why")
+
+
+def refusal_of_store(error: SessionError) -> Refused:
+    """What a client is told when the store refuses."""
+    if isinstance(error, SessionNotFound):
+        return Refused(404, "there is no such conversation")
+    if isinstance(error, SessionConflict | SessionBusy):
+        return Refused(409, "the conversation was continued elsewhere; read its messages and ask again")
+    log.error("the store failed: %s", error)
+    return Refused(503, "the conversation cannot be stored now; nothing was lost, try again later")
 
 
 def _options(options: StreamOptions, changes: Mapping[str, Any]) -> StreamOptions:
