@@ -31,7 +31,7 @@ SAYS = {
     # How many growing values come before depends on how fast the reader is.
     "structured.py": "City(name='Tokyo', people=14000000)\nTokyo has 14,000,000 people",
 }
-SAYS["eval_in_ci.py"] = "passed"
+SAYS["eval_in_ci.py"] = "100.0 % demanded; 0 of 2 cases did not pass"
 REAL = {
     "batch_extraction.py": '{"file":"a.txt","data":{"customer":"Oslo","kind":"complaint","amount":0',
     "folder_rag.py": "found: ",
