@@ -1,6 +1,7 @@
 """Turns of a session in an editor: words, calls, questions, cancellation, modes; each frame as the schema has it."""
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,27 @@ async def test_continuing_what_has_its_answer_is_refused_in_words_for_people(pro
                 await editor.prompt(session, said)
             with pytest.raises(Refused, match="nothing to continue; write what is to be done"):
                 await editor.prompt(session, "/continue")
+
+
+async def test_a_command_that_there_is_not_is_refused_and_a_path_is_a_prompt(project: Path):
+    async with serving(["A path.", "Full."]) as editor:
+        await editor.initialize()
+        session = await editor.new(project)
+        with pytest.raises(Refused, match=r"there is no command /rewnd; did you mean /rewind\?"):
+            await editor.prompt(session, "/rewnd 1")
+        with pytest.raises(Refused, match="a word before it makes it a prompt"):
+            await editor.prompt(session, "/dance")
+        await editor.prompt(session, "/usr/bin/env")
+        await editor.prompt(session, "/tmp is full")
+        assert editor.words() == "A path.Full."
+
+
+async def test_a_call_is_named_by_its_file_and_not_told_twice_as_it_is(project: Path):
+    write = ToolCall("c1", "write_file", {"path": "a.txt", "content": "two\n"})
+    async with serving([[write], "Done."], "--approve", "off") as editor:
+        await editor.initialize()
+        session = await editor.new(project)
+        await editor.prompt(session, "Write it")
+        told = [each for each in editor.updates() if each.get("toolCallId") == "c1"]
+        assert told[-1]["title"] == "write_file: a.txt"
+        assert [after for before, after in pairwise(told[1:]) if before == after] == []

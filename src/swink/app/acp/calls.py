@@ -38,10 +38,12 @@ _MARKS = {"completed": "✓", "failed": "✗", "in_progress": "▸", "pending": 
 
 
 def title_of(name: str, shown: Mapping[str, Any]) -> str:
-    """A call in one line: a command as it is, others by name and arguments."""
-    command = shown.get("command")
+    """A call in one line: a command as it is, work on a file by its path, others by name and arguments."""
+    command, path = shown.get("command"), shown.get("path")
     if name == BASH and isinstance(command, str):
         return clip(command, _TITLE)
+    if name in KINDS and isinstance(path, str):
+        return clip(f"{name}: {path}", _TITLE)
     return clip(format_call(name, shown), _TITLE)
 
 

@@ -67,6 +67,7 @@ class Narrator:
         self._ids: dict[str, tuple[str, str, bool]] = {}
         """By the id of a call, which may come twice: its id here, its block, and whether it is settled."""
         self._begun: set[str] = set()
+        self._last_told: dict[str, Mapping[str, Any]] = {}
         self._count = 0
         self._has_words = False
         """Whether something of the reply that is being made was sent."""
@@ -244,13 +245,23 @@ class Narrator:
                 self._printed[id] = self._clock()
             fields |= {"content": progress_content(block, self.transcript.inside(block))}
         if id in self._begun:
-            self._send({"sessionUpdate": "tool_call_update", **fields})
+            if self._last_told.get(id) != fields:
+                self._send({"sessionUpdate": "tool_call_update", **fields})
+            self._remember(block, id, fields)
             return
         self._begun.add(id)
+        self._remember(block, id, fields)
         if shows_terminal and not block.is_settled:
             about = {"terminal_id": id, "cwd": str(self._directory)}
             fields |= {"content": [{"type": "terminal", "terminalId": id}], "_meta": {"terminal_info": about}}
         self._send({"sessionUpdate": "tool_call", **fields})
+
+    def _remember(self, block: ToolBlock, id: str, fields: Mapping[str, Any]) -> None:
+        """What the editor knows of a call that is not settled, so that it is not told the same again."""
+        if block.is_settled:
+            self._last_told.pop(id, None)
+        else:
+            self._last_told[id] = fields
 
     def _tell_output(self, call_id: str, text: str) -> None:
         """What a command prints, for a terminal that only shows it: the command runs in our sandbox."""

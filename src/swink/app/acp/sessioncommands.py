@@ -1,5 +1,7 @@
 """What a person types after a slash in an editor: commands, skills, prompts of servers."""
 
+import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from swink.agent.agentresult import AgentResult
@@ -28,6 +30,7 @@ _OWN = {
     "/skills": "which skills there are; /skill:NAME enters one",
 }
 _SKILL = "/skill:"
+_NAME = re.compile(r"/[a-zA-Z][\w:-]*")
 _HELP = 300
 
 
@@ -104,7 +107,17 @@ class SessionCommands:
             case _ if (prompt := find_prompt(name, environment.servers.prompts)) is not None:
                 return await session.run(await fill_in_prompt(prompt, rest, environment.servers))
             case _:
+                self._refuse_mistyped(name, rest)
                 return None
+
+    def _refuse_mistyped(self, name: str, rest: str) -> None:
+        """Refuse what was meant as a command; a path, or words after a name like none, are a prompt."""
+        if _NAME.fullmatch(name) is None:
+            return
+        near = get_close_matches(name[1:], [each["name"] for each in self._told], n=1)
+        if near or not rest:
+            hint = f"did you mean /{near[0]}?" if near else "a word before it makes it a prompt"
+            raise MisuseError(f"there is no command {name}; {hint}")
 
     async def _continue(self) -> AgentResult[None]:
         try:
