@@ -30,11 +30,16 @@ class Report:
     """A report that is open, and everything that it did besides."""
 
     def __init__(
-        self, browser: Any, folder: Path, results: list[CaseResult], baseline: list[CaseResult] | None = None
+        self,
+        browser: Any,
+        folder: Path,
+        results: list[CaseResult],
+        baseline: list[CaseResult] | None = None,
+        name: str = "",
     ) -> None:
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        write_reports(folder, summary_of(results), results, manifest_of(results), baseline)
+        write_reports(folder, summary_of(results), results, manifest_of(results), baseline, name)
         self.page = browser.new_page()
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -310,4 +315,88 @@ def test_a_run_without_cases_opens(browser: Any, tmp_path: Path):
     report = Report(browser, tmp_path, [])
     assert "There are no results" in report.page.inner_text("body")
     assert report.complaints == []
+    report.page.close()
+
+
+def walk(reply: str, city: str = "Lima", **changes: Any) -> CaseResult:
+    """A conversation of three steps, the second of which asks for the weather in a city."""
+    said = (
+        UserMessage("What should I wear in Lima?"),
+        AssistantMessage((ToolCall("1", "weather", {"city": city}),), "test", "m", "tool_use"),
+        ToolResultMessage("1", "weather", "18 degrees"),
+        AssistantMessage(reply, "test", "m"),
+    )
+    return attempt("walk", transcript=said, system_prompt="", **changes)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_earlier_transcript_is_beside_the_new_one_with_the_first_difference_marked(
+    browser: Any, tmp_path: Path, width: int
+):
+    now, before = (
+        walk("A T-shirt: 18 degrees, no rain.", passed=False),
+        walk("A jacket: 18 degrees, no rain."),
+    )
+    report = Report(browser, tmp_path, [now], [before], "Tuesday's run")
+    report.page.set_viewport_size({"width": width, "height": 800})
+    assert "Compared with Tuesday's run" in report.page.inner_text(".compared h2")
+    report.open("walk")
+    page = report.page
+    assert page.inner_text(".first .was .label") == "Tuesday's run · the agent"
+    assert (page.inner_text(".first del"), page.inner_text(".first ins")) == ("jacket", "T-shirt")
+    assert page.locator(".side h4").all_inner_texts() == ["Tuesday's run", "This run"]
+    assert "A jacket: 18 degrees" in page.inner_text(".side.was")
+    assert "A T-shirt: 18 degrees" in page.inner_text(".side.is")
+    assert page.inner_text(".inside summary b") == "The first 2 steps are the same"
+    assert "was 1.00" in page.inner_text(".metric")
+    boxes = [page.locator(f".side.{kind}").bounding_box() for kind in ("was", "is")]
+    assert (boxes[0]["y"] == boxes[1]["y"]) is (width == 1280)
+    assert report.ask("document.documentElement.scrollWidth") == width
+    assert report.complaints == []
+    page.close()
+
+
+def test_a_tool_that_was_called_otherwise_is_the_first_difference(browser: Any, tmp_path: Path):
+    now, before = walk("A jacket."), walk("A jacket.", city="Lisbon")
+    report = Report(browser, tmp_path, [now, attempt("same")], [before, attempt("same")], "before")
+    report.open("walk")
+    assert report.page.inner_text(".first .is .label") == "This run · tool weather"
+    assert report.page.inner_text(".first ins") == "Lima"
+    report.open("same")
+    assert "Word for word as in before." in report.page.inner_text("tr.details:last-child")
+    report.page.close()
+
+
+def test_a_conversation_that_ended_earlier_differs_where_it_ends(browser: Any, tmp_path: Path):
+    short = attempt(
+        "walk", passed=False, transcript=(UserMessage("What should I wear in Lima?"),), system_prompt=""
+    )
+    report = Report(browser, tmp_path, [short], [walk("A jacket.")])
+    report.open("walk")
+    assert report.page.inner_text(".first .is") == "This run\n\nNothing more was said."
+    assert report.page.inner_text(".side.was h4") == "the baseline"
+    report.page.close()
+
+
+def test_the_names_of_marks_in_a_plot_never_lie_on_each_other_nor_on_what_is_drawn(
+    browser: Any, tmp_path: Path
+):
+    alike = [attempt(f"c{number}", duration=1.5 + number / 1000) for number in range(30)]
+    report = Report(browser, tmp_path, alike)
+    for width in (390, 1280):
+        report.page.set_viewport_size({"width": width, "height": 800})
+        edges = "[...document.querySelectorAll('svg.plot .halo')].map(e => e.getBBox()).map(b => [b.y, b.y + b.height])"
+        first, second = sorted(report.ask(edges))
+        bars = "[...document.querySelectorAll('svg.plot[aria-label=Latency] .good')].map(e => e.getBBox().y)"
+        assert first[1] <= second[0] + 1
+        assert second[1] <= min(report.ask(bars)) + 1
+    report.page.close()
+
+
+def test_a_cost_below_a_cent_is_written_as_everywhere(browser: Any, tmp_path: Path):
+    report = Report(browser, tmp_path, [attempt("cheap", cost=4.5e-06)])
+    assert "$0.0000045" in report.page.inner_text("tr.case .cost, tr.case td:nth-child(4)")
+    assert "$0.0000045" in report.page.inner_text(".figures")
+    report.open("cheap")
+    assert "$0.0000045" in report.page.inner_text(".facts")
     report.page.close()

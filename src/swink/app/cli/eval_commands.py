@@ -7,12 +7,16 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from swink.app.cli.terminal import say, wants_colour
 from swink.errors import AgentError, InvalidInput, MisuseError
 from swink.events.transcript.blockkinds import counted
+
+if TYPE_CHECKING:
+    from swink.eval.result import CaseResult
 
 FAILED, WRONG, TROUBLE = 1, 2, 3
 KEY = "SWINK_EVAL_KEY"
@@ -68,7 +72,7 @@ def report_command(arguments: argparse.Namespace) -> int:
     from swink.eval.resultfile import BadResults
 
     run = open_run(existing(arguments.directory))
-    baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
+    name, baseline = baseline_of(arguments.baseline)
     try:
         kept = read_summary(arguments.directory)
     except BadResults:
@@ -77,7 +81,9 @@ def report_command(arguments: argparse.Namespace) -> int:
     summary = replace(run.summary, head=kept.head if kept else None)
     if kept and kept.duration:
         summary = replace(summary, duration=kept.duration)
-    write_reports(Path(arguments.directory), summary, run.cases, run.manifest, baseline=baseline)
+    write_reports(
+        Path(arguments.directory), summary, run.cases, run.manifest, baseline=baseline, baseline_name=name
+    )
     print(console_table(summary, run.cases, colour=wants_colour(sys.stdout)))
     say(f"written: {Path(arguments.directory, 'report.html')}")
     return 0
@@ -188,6 +194,17 @@ def tell_skipped(skipped: Sequence[str]) -> None:
         say(problem)
     if more > 0:
         say(f"and {more} more")
+
+
+def baseline_of(path: str | None) -> "tuple[str, Sequence[CaseResult] | None]":
+    """What an earlier run is called, and its attempts; nothing if none is named."""
+    if path is None:
+        return "", None
+    from swink.eval.evalrun import open_run
+
+    run = open_run(existing(path))
+    when = f" of {run.manifest.name}" if run.manifest.name else ""
+    return f"{Path(path).absolute().name}{when}", run.cases
 
 
 def existing(path: str) -> Path:

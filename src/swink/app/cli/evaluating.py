@@ -11,7 +11,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swink.app.cli.eval_commands import FAILED, TROUBLE, WRONG, coded, existing, signing_key, tell_skipped
+from swink.app.cli.eval_commands import (
+    FAILED,
+    TROUBLE,
+    WRONG,
+    baseline_of,
+    coded,
+    existing,
+    signing_key,
+    tell_skipped,
+)
 from swink.app.cli.terminal import say, table, wants_colour
 from swink.errors import InvalidInput, MissingKey
 from swink.eval.case import Suite
@@ -43,7 +52,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         found = run_to_end(estimate(factory, suite.cases, repeat=arguments.repeat, model=arguments.model))
         print(_shown(suite, found, replayed=_tape(suite, arguments) is not None))
         return 0
-    baseline = None if arguments.baseline is None else open_run(existing(arguments.baseline)).cases
+    name, baseline = baseline_of(arguments.baseline)
     directory = _directory(arguments)
     rest = f"go on with the same arguments and: --resume --output {directory}"
     try:
@@ -53,7 +62,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         say(f"what is finished is kept in {directory}; {rest}")
         raise
     run.write_summary()
-    write_reports(directory, run.summary, run.cases, run.manifest, baseline=baseline)
+    write_reports(directory, run.summary, run.cases, run.manifest, baseline=baseline, baseline_name=name)
     print(console_table(run.summary, run.cases, colour=wants_colour(sys.stdout)))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         print(*annotations(run.cases), sep="\n")

@@ -27,8 +27,10 @@ def write_reports(
     results: Sequence[CaseResult],
     manifest: Manifest,
     baseline: Sequence[CaseResult] | None = None,
+    baseline_name: str = "",
 ) -> None:
-    """Write summary.json, report.md, junit.xml and report.html; `baseline` is an earlier run to compare with.
+    """Write summary.json, report.md, junit.xml and report.html; `baseline` is an earlier run to compare with,
+    and `baseline_name` what people call it.
 
     It takes seconds for thousands of cases: call it in a thread.
     """
@@ -36,7 +38,7 @@ def write_reports(
     comparison = None
     if baseline is not None:  # with the test that `swink eval compare` makes
         chance = compare_results(baseline, results).pass_rate.p
-        comparison = TwoRuns.between(outcomes_of(baseline), outcomes, chance)
+        comparison = TwoRuns.between(outcomes_of(baseline), outcomes, chance, baseline_name, baseline)
     written = {
         "summary.json": msgspec.json.format(encode(summary), indent=2).decode() + "\n",
         "report.md": write_markdown(summary, outcomes, manifest, comparison),

@@ -7,6 +7,7 @@ from statistics import fmean, median
 from msgspec import Struct
 
 from swink.eval.reports.outcomes import CaseOutcome, dollars, percent, points, seconds
+from swink.eval.result import CaseResult
 from swink.events.transcript.blockkinds import counted
 
 
@@ -17,13 +18,26 @@ class TwoRuns(Struct, frozen=True, dict=True):
     now: Mapping[str, CaseOutcome]
     chance: float | None = None
     """How likely a change of the pass rate as large as this is by chance; None: nothing to test."""
+    name: str = ""
+    """What people call the earlier run."""
+    results: Sequence[CaseResult] = ()
+    """The attempts of the earlier run, with what was said."""
 
     @staticmethod
     def between(
-        before: Sequence[CaseOutcome], now: Sequence[CaseOutcome], chance: float | None = None
+        before: Sequence[CaseOutcome],
+        now: Sequence[CaseOutcome],
+        chance: float | None = None,
+        name: str = "",
+        results: Sequence[CaseResult] = (),
     ) -> "TwoRuns":
         earlier, later = ({outcome.id: outcome for outcome in run} for run in (before, now))
-        return TwoRuns(earlier, later, chance)
+        return TwoRuns(earlier, later, chance, name, results)
+
+    @property
+    def title(self) -> str:
+        """A heading that names the earlier run."""
+        return f"Compared with {self.name or 'the baseline'}"
 
     @cached_property
     def both(self) -> list[tuple[CaseOutcome, CaseOutcome]]:

@@ -128,7 +128,8 @@ def _short(count: int) -> str:
 
 
 def _comparison(comparison: TwoRuns) -> Iterator[str]:
-    yield '<section class="card compared">\n<div><h2>Compared with the baseline</h2>\n'
+    yield '<section class="card compared">\n<div>'
+    yield f"<h2>{_safe(comparison.title)}</h2>\n"
     yield f"<p>{_safe(comparison.verdict)}</p>\n"
     if comparison.figures:
         yield '<table class="plain"><thead><tr><th></th><th>before</th><th>now</th><th>change</th></tr>'

@@ -61,7 +61,7 @@ def _figures(summary: RunSummary) -> Iterator[str]:
 
 
 def _comparison(comparison: TwoRuns) -> Iterator[str]:
-    yield "## Compared with the baseline\n\n"
+    yield f"## {_plain(comparison.title)}\n\n"
     yield "".join(f"- {_plain(line)}\n" for line in comparison.lines) + "\n"
     for title, changed in (("Newly failing", comparison.broke), ("Newly passing", comparison.fixed)):
         if changed:

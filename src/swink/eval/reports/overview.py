@@ -87,7 +87,7 @@ def _latency(attempts: Sequence[CaseResult], old: Sequence[CaseResult], times: S
     marks = [(middle, f"median {seconds(middle)}")]
     if len(times) >= 20:
         high = percentile(times, 0.95)
-        marks = [(middle, "median"), (high, f"95 %: {seconds(high)}")]
+        marks = [(middle, f"median {seconds(middle)}"), (high, f"95 %: {seconds(high)}")]
     return histogram(
         [attempt.duration for attempt in attempts if attempt.passed],
         [attempt.duration for attempt in attempts if not attempt.passed],

@@ -193,34 +193,73 @@
       make("span", { class: "sign" }, attempt.passed ? "✓" : "✗"), `Attempt ${index + 1}`));
     function choose(index) {
       buttons.forEach((button, other) => button.setAttribute("aria-pressed", String(other === index)));
-      place.replaceChildren(...attemptParts(attempts[index], details, row));
+      const earlier = details.earlier ?? [];
+      place.replaceChildren(...attemptParts(attempts[index], details, earlier[index] ?? earlier[0]));
     }
     if (attempts.length > 1) made.append(make("div", { class: "attempts", role: "group", "aria-label": "Attempts" }, ...buttons));
     made.append(place);
     choose(first);
     return made;
   }
-  function* attemptParts(attempt, details, row) {
+  function* attemptParts(attempt, details, earlier) {
     const facts = [attempt.model, `ended: ${attempt.stop}`, `${number(attempt.tokens[0])} tokens in, ${number(attempt.tokens[1])} out`,
       attempt.cost === null ? "cost unknown" : dollars(attempt.cost), seconds(attempt.time), attempt.cached ? "from the cache" : "", details.place];
     yield make("p", { class: "facts" }, facts.filter(Boolean).join(" · "));
     if (attempt.error) yield make("p", { class: "trouble" }, make("b", null, (attempt.source ? `Error (${attempt.source}): ` : "Error: ")), attempt.error);
     if (attempt.reason) yield make("p", { class: "trouble" }, make("b", null, "Stopped: "), attempt.reason);
-    if (details.before) yield make("details", null, make("summary", null, "Why it did not pass before"), make("div", { class: "body" }, ...details.before.map(why => make("pre", null, why))));
+    if (details.before?.length) yield make("details", null, make("summary", null, "Why it did not pass before"), make("div", { class: "body" }, ...details.before.map(why => make("pre", null, why))));
     yield make("h3", null, "Metrics");
-    yield attempt.metrics.length ? make("div", null, ...attempt.metrics.map(metricLine)) : make("p", { class: "note" }, "No metric applied, so the attempt has not passed.");
+    yield attempt.metrics.length ? make("div", null, ...attempt.metrics.map(metric => metricLine(metric, earlier?.values[metric[0]]))) : make("p", { class: "note" }, "No metric applied, so the attempt has not passed.");
     yield make("h3", null, "Transcript");
-    yield attempt.talk.length ? make("div", { class: "talk" }, ...attempt.talk.map(said)) : make("p", { class: "usage" }, "Nothing was said.");
+    if (earlier) yield* beside(earlier.talk, attempt.talk);
+    else yield attempt.talk.length ? talk(attempt.talk) : make("p", { class: "usage" }, "Nothing was said.");
     if (attempt.tree) yield folded("", ["Times, tokens and money"], make("pre", null, attempt.tree));
   }
-  function metricLine([name, value, threshold, passed, why, error, verdicts]) {
+  const talk = rows => make("div", { class: "talk" }, ...rows.map(said));
+
+  /* Two transcripts: what is alike once, then the first difference, then each on its side. */
+  const words = row => row[0] === "tool" ? [row[1], ...row[5].map(([name, text]) => `${name}: ${text}`), row[7], row[6]].filter(Boolean).join("\n") : row[1];
+  function* beside(before, now) {
+    const counts = rows => rows.map((row, place) => [row, place]).filter(([row]) => row[0] !== "usage");
+    const was = counts(before), is = counts(now);
+    let alike = 0;
+    while (alike < was.length && alike < is.length && was[alike][0][0] === is[alike][0][0] && words(was[alike][0]) === words(is[alike][0])) alike++;
+    if (alike === was.length && alike === is.length) {
+      yield make("p", { class: "usage" }, `Word for word as in ${data.baseline}.`);
+      if (now.length) yield talk(now);
+      return;
+    }
+    const left = was[alike], right = is[alike];
+    if (alike) yield folded("", [make("b", null, alike === 1 ? "The first step is the same" : `The first ${alike} steps are the same`)], talk(now.slice(0, right ? right[1] : now.length)));
+    yield make("section", { class: "first", "aria-label": "First difference" }, make("h4", null, "First difference"), ...firstOf(left?.[0], right?.[0]));
+    const side = (name, kind, rows) => make("section", { class: "side " + kind, "aria-label": name }, make("h4", null, name),
+      rows.length ? talk(rows) : make("p", { class: "usage" }, "Nothing more was said."));
+    yield make("div", { class: "sides" }, side(data.baseline, "was", before.slice(left ? left[1] : before.length)), side("This run", "is", now.slice(right ? right[1] : now.length)));
+  }
+  const NAMES = { prompt: "the user", reply: "the agent", thinking: "thinking", system: "system prompt", tool: "tool", failed: "failure", note: "note" };
+  function firstOf(left, right) {
+    const one = left ? words(left) : "", other = right ? words(right) : "", most = Math.min(one.length, other.length);
+    let start = 0, end = 0;
+    while (start < most && one[start] === other[start]) start++;
+    while (start && /\w/.test(one[start - 1] ?? "") && /\w/.test(one[start] ?? other[start] ?? "")) start--;
+    while (end < most - start && one[one.length - 1 - end] === other[other.length - 1 - end]) end++;
+    while (end && /\w/.test(one[one.length - end] ?? "") && /\w/.test(one[one.length - end - 1] ?? "")) end--;
+    const excerpt = (tag, text) => {
+      const from = Math.max(0, start - 60), to = Math.min(text.length, text.length - end + 60), middle = text.slice(start, text.length - end);
+      return [from ? "…" : "", text.slice(from, start), make(tag, null, middle.length > 400 ? middle.slice(0, 400) + "…" : middle || " "), middle.length > 400 ? "" : text.slice(text.length - end, to), to < text.length && middle.length <= 400 ? "…" : ""];
+    };
+    return [["was", left, one, "del", data.baseline], ["is", right, other, "ins", "This run"]].map(([kind, row, text, tag, name]) => make("div", { class: kind },
+      make("span", { class: "label" }, row ? `${name} · ${NAMES[row[0]] ?? row[0]}${row[0] === "tool" ? " " + row[1] : ""}` : name),
+      make("p", null, ...(row ? excerpt(tag, text) : ["Nothing more was said."]))));
+  }
+  function metricLine([name, value, threshold, passed, why, error, verdicts], was) {
     const track = make("span", { class: "track" }, make("i"), make("u"));
     track.firstChild.style.width = 100 * value + "%";
     track.lastChild.style.left = `calc(${100 * threshold}% - 1px)`;
     const judged = verdicts.map(([judge, given, reason]) => make("span", { class: "verdict" }, `${judge}: ${given.toFixed(2)}${reason ? " – " + reason : ""}`));
     return make("div", { class: "metric " + (error ? "error" : passed ? "passed" : "failed") },
       make("span", { class: "sign", "aria-label": passed ? "passed" : "failed" }, error ? "!" : passed ? "✓" : "✗"), make("span", null, name), track,
-      make("span", null, value.toFixed(2), make("span", { class: "of" }, ` of ${threshold.toFixed(2)}`)),
+      make("span", null, value.toFixed(2), make("span", { class: "of" }, ` of ${threshold.toFixed(2)}${was === undefined || Math.abs(was - value) < 0.005 ? "" : `, was ${was.toFixed(2)}`}`)),
       make("span", { class: "why" }, error ? `could not be scored: ${error}` : why, ...judged));
   }
   function said(row) {

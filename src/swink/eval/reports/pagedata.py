@@ -48,6 +48,7 @@ def page_data(
     tags = _numbers(tag for outcome in shown for tag in outcome.tags)
     metrics = _numbers(clean(m.name) for o in shown for attempt in o.attempts for m in attempt.metrics)
     attempts = sum(len(outcome.attempts) for outcome in shown)
+    attempts += 0 if comparison is None else sum(len(was.attempts) for was, _ in comparison.both)
     room = min(_MOST_ROOM, _ROOM // max(1, attempts))
     rows: list[list[Any]] = []
     chunks: list[str] = []
@@ -60,7 +61,13 @@ def page_data(
             pending = []
     if pending:
         chunks.append(_packed(pending))
-    data = {"rows": rows, "tags": list(tags), "metrics": list(metrics), "compared": comparison is not None}
+    data: dict[str, Any] = {
+        "rows": rows,
+        "tags": list(tags),
+        "metrics": list(metrics),
+        "compared": comparison is not None,
+    }
+    data["baseline"] = "" if comparison is None else redact_text(clean(comparison.name)) or "the baseline"
     return PageData(embedded(data), chunks, len(outcomes) - len(shown))
 
 
@@ -108,9 +115,20 @@ def _details(
     details: dict[str, Any] = {"attempts": [_attempt(results[place], room) for place in outcome.places]}
     if outcome.place is not None:
         details["place"] = str(outcome.place)
-    if comparison is not None and (was := comparison.before.get(outcome.id)) is not None and was.whys:
+    if comparison is not None and (was := comparison.before.get(outcome.id)) is not None:
         details["before"] = [why[:_LONGEST] for why in was.whys[:5]]
+        tried = [comparison.results[place] for place in was.places] if comparison.results else []
+        details["earlier"] = [_earlier(attempt, room) for attempt in tried]
     return details
+
+
+def _earlier(attempt: CaseResult, room: int) -> dict[str, Any]:
+    """An attempt of the earlier run, as far as it is shown beside that of this one."""
+    return {
+        "passed": attempt.passed,
+        "values": {metric.name: _short(metric.value) for metric in attempt.metrics if metric.error is None},
+        "talk": conversation(attempt, room),
+    }
 
 
 def _attempt(attempt: CaseResult, room: int) -> dict[str, Any]:

@@ -90,8 +90,10 @@ def histogram(
     top = max(most, ticks[-1])
     step = (WIDTH - _LEFT - _RIGHT) / len(good)
 
+    high_up = _TOP + (19 * len(marks) if marks else 0)  # above the bars there is room for their names
+
     def height(count: float) -> float:
-        return (_HEIGHT - _TOP - _BOTTOM) * count / top
+        return (_HEIGHT - high_up - _BOTTOM) * count / top
 
     base = _HEIGHT - _BOTTOM
     parts = [_level(base - height(tick), f"{tick:,.0f}") for tick in ticks]
@@ -113,11 +115,11 @@ def histogram(
     every = max(1, ceil(len(edges) / 7))
     for index in range(0, len(edges), every):
         parts.append(_text(_LEFT + index * step, base + 16, label(edges[index]), "middle"))
-    for value, name in marks:
-        x = _LEFT + step * _place(value, edges)
-        parts.append(_line("mark", x, _TOP - 2, x, base))
-        at, anchor = (x + 4, "start") if x < WIDTH * 0.7 else (x - 4, "end")
-        parts.append(_text(at, _TOP + 6, name, anchor, "value"))
+    for row, (value, name) in enumerate(marks):  # each on a line of its own, since two may be in one place
+        x, y = _LEFT + step * _place(value, edges), _TOP + 6 + 19 * row
+        parts.append(_line("mark", x, y - 8, x, base))
+        at, anchor = (x + 5, "start") if x < WIDTH * 0.7 else (x - 5, "end")
+        parts.append(_text(at, y, name, anchor, "value halo"))
     return _svg(_HEIGHT - 14, "".join(parts), title)
 
 
