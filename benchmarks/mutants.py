@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -79,22 +79,23 @@ class Mutant(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a test file takes, and for each line of the source that it runs, the tests that do."""
+    """What a test file takes and each of its tests, and which of them run the lines to be changed."""
 
     seconds: float
     tests: dict[str, float]
-    lines: dict[str, dict[str, list[str]]]
+    lines: dict[str, list[str]]
+    """By path and line; nobody, where a line runs when the module is imported and not again."""
 
-    def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that run the line of a mutant, those of the import left out: all of them do."""
-        return self.lines.get(mutant.path, {}).get(str(mutant.line), [])
+    def tests_of(self, mutant: Mutant) -> list[str] | None:
+        """The tests that run the line of a mutant; None if the file does not run it at all."""
+        return self.lines.get(f"{mutant.path}:{mutant.line}")
 
 
 class Progress:
     """What was found so far, kept in a file, so that a run that was ended goes on where it was."""
 
-    def __init__(self) -> None:
-        self._lock, self._state = Lock(), _state()
+    def __init__(self, mutants: Sequence[Mutant]) -> None:
+        self._lock, self._state = Lock(), _state(mutants)
         kept = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
         if kept.get("state") != self._state:
             kept = {}
@@ -129,8 +130,8 @@ def main() -> None:
     print(f"{len(mutants):,} possible changes, {len(chosen)} of them tried")
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         copies = [Copy(Path(scratch) / str(number)) for number in range(options.jobs)]
-        progress = Progress()
-        survivors = list(try_all(chosen, measure(copies, progress), copies, progress))
+        progress = Progress(chosen)
+        survivors = list(try_all(chosen, measure(chosen, copies, progress), copies, progress))
     killed = len(chosen) - len(survivors)
     print(f"noticed: {killed} of {len(chosen)} ({killed / max(len(chosen), 1):.1%})")
     for survivor in sorted(survivors):
@@ -281,7 +282,7 @@ def _pytest(tests: Sequence[str], report: str) -> int:
 
     sys.path.insert(0, os.getcwd())
     sys.dont_write_bytecode = not report  # what a mutant compiles to is wanted once
-    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     if report:
         return int(pytest.main([*options, *tests], plugins=[Lines(Path(report))]))
     return int(pytest.main([*options, "-x", *tests]))
@@ -315,27 +316,25 @@ class Lines:
         """All of it as JSON; a test that fails as it is would notice whatever is changed."""
         self._coverage.stop()
         data = self._coverage.get_data()
-        lines: dict[str, dict[int, list[str]]] = {}
+        lines: dict[str, list[str]] = {}
         for path in data.measured_files():
-            by_line = data.contexts_by_lineno(path)
-            lines[str(Path(path).relative_to(Path.cwd()))] = {
-                line: tests
-                for line, names in by_line.items()
-                if (tests := [name for name in names if name and name not in self._failed])
-            }
+            short = Path(path).relative_to(Path.cwd())
+            for line, names in data.contexts_by_lineno(path).items():
+                lines[f"{short}:{line}"] = [name for name in names if name and name not in self._failed]
         seconds = {name: taken for name, taken in self._seconds.items() if name not in self._failed}
         self._report.write_text(json.dumps({"tests": seconds, "lines": lines}), "utf-8")
 
 
-def measure(copies: Sequence[Copy], progress: Progress) -> dict[str, Measured]:
-    """Which test runs which lines, and how long it takes."""
+def measure(mutants: Sequence[Mutant], copies: Sequence[Copy], progress: Progress) -> dict[str, Measured]:
+    """Which test runs which of the lines that are to be changed, and how long it takes."""
+    wanted = {f"{mutant.path}:{mutant.line}" for mutant in mutants}
     files = sorted(_test_files())
     free = _queue(copies)
 
     def one(name: str) -> None:
         copy = free.get()
         try:
-            progress.note_file(name, _measure_one(copy, name))
+            progress.note_file(name, _measure_one(copy, name, wanted))
             _show(f"measured {len(progress.tests)} of {len(files)} test files: {name}")
         finally:
             free.put(copy)
@@ -346,7 +345,7 @@ def measure(copies: Sequence[Copy], progress: Progress) -> dict[str, Measured]:
     return {name: Measured(*each) for name, each in progress.tests.items() if each is not None}
 
 
-def _measure_one(copy: Copy, name: str) -> Measured | None:
+def _measure_one(copy: Copy, name: str, wanted: Container[str]) -> Measured | None:
     """None if it cannot run here."""
     report = copy.root / "lines-of-tests.json"
     report.unlink(missing_ok=True)
@@ -355,7 +354,8 @@ def _measure_one(copy: Copy, name: str) -> Measured | None:
     if not report.exists():
         return None
     found = json.loads(report.read_text("utf-8"))
-    return Measured(time.monotonic() - began, found["tests"], found["lines"])
+    lines = {place: tests for place, tests in found["lines"].items() if place in wanted}
+    return Measured(time.monotonic() - began, found["tests"], lines)
 
 
 def try_all(
@@ -403,13 +403,16 @@ def is_noticed(mutant: Mutant, measured: Mapping[str, Measured], copy: Copy) -> 
 
 def _turns(mutant: Mutant, measured: Mapping[str, Measured]) -> Iterator[tuple[float, list[str]]]:
     """The tests that may notice, in order: one file, then two, then four, with what they take."""
-    files = sorted(
-        (sum(each.tests[test] for test in tests), tests)
-        for each in measured.values()
-        if (tests := [test for test in each.tests_of(mutant) if test in each.tests])
-    ) or sorted(
-        (each.seconds, [f"tests/{name}"]) for name, each in measured.items() if mutant.path in each.lines
-    )
+    files: list[tuple[float, list[str]]] = []
+    for name, each in measured.items():
+        match each.tests_of(mutant):
+            case None:
+                pass
+            case []:
+                files.append((each.seconds, [f"tests/{name}"]))
+            case tests:
+                files.append((sum(each.tests[test] for test in tests), tests))
+    files.sort()
     many = 1
     while files:
         now, files = files[:many], files[many:]
@@ -435,9 +438,9 @@ def _test_files() -> Iterator[str]:
                 yield str(path.relative_to(tests))
 
 
-def _state() -> str:
-    """Of the source and the tests, in one word."""
-    digest = hashlib.sha256()
+def _state(mutants: Sequence[Mutant]) -> str:
+    """Of the source, the tests and what is tried, in one word."""
+    digest = hashlib.sha256(repr(mutants).encode())
     for folder in ("src", "tests"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             digest.update(path.read_bytes())
