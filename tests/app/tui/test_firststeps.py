@@ -137,7 +137,7 @@ async def test_what_has_changed_is_shown_and_asked_about_at_the_start_and_at_a_r
         clock.now += 1.0
         await pilot.press("n")
         await until(pilot, lambda: environment.commands == {})
-            await until(pilot, lambda: not environment.servers.states)
+        await until(pilot, lambda: not environment.servers.states)
         assert look_up(place).standing == "refused"
         app.leave()
 
