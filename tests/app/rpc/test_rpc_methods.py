@@ -168,6 +168,14 @@ async def test_an_id_that_is_none_is_refused_and_the_next_line_works(id: Any):
         assert await program.ask("sessions.list") == {"sessions": []}
 
 
+async def test_a_session_that_there_is_not_is_refused_in_the_words_of_the_methods():
+    async with serving(rpc_agents.greeter) as program:
+        for method, params in (("run", {"input": "x"}), ("sessions.open", {}), ("sessions.fork", {})):
+            asked = {"id": 1, "method": method, "params": {**params, "session": "nowhere"}}
+            program.send(json.dumps({"jsonrpc": "2.0", **asked}))
+            assert "there is no such session" in (await program.read())["error"]["message"]
+
+
 async def test_a_request_without_an_id_is_neither_answered_nor_done():
     async with serving(rpc_agents.greeter) as program:
         program.send('{"jsonrpc": "2.0", "method": "run", "params": {"input": "Hi."}}')

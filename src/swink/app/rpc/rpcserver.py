@@ -57,6 +57,7 @@ log = logging.getLogger("swink.rpc")
 CONFLICT = -32_001
 """The code of what cannot be done now: a run is under way, or none is."""
 _CODES = {400: INVALID_PARAMETERS, 404: NOT_FOUND, 409: CONFLICT, 410: CONFLICT, 429: CONFLICT}
+_NO_SESSION = "there is no such session; sessions.list names those there are"
 _TITLE = 60
 _LAST_EVENTS = 10.0
 """Seconds in which aborted runs end when the program does."""
@@ -114,7 +115,8 @@ class RpcServer:
         try:
             return msgspec.to_builtins(await found(parameters))
         except Refused as refused:
-            raise RequestRefused(_CODES.get(refused.status, INTERNAL_ERROR), str(refused)) from None
+            said = _NO_SESSION if refused.status == 404 else str(refused)
+            raise RequestRefused(_CODES.get(refused.status, INTERNAL_ERROR), said) from None
 
     def hear(self, method: str, parameters: Raw) -> None:
         """Take a notification: none of a program's has a meaning."""
