@@ -21,6 +21,7 @@ PROMPTS = 500
 """Each makes four blocks: the prompt, a text, a call, a text."""
 WORDS = 1_000
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+SPENT = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration", "TaskDuration")
 WATCH = """() => {
   window.frames_ = [];
   let before = performance.now();
@@ -65,19 +66,30 @@ async def main() -> None:
         page = await browser.new_page()
         await page.goto(f"{url}/#{session.id}")
         await page.locator(".prompt").nth(PROMPTS - 1).wait_for()
-        blocks = await page.locator("#log > *").count()
+        blocks = await page.locator("#log .entry").count()
         await page.evaluate(WATCH)
         await page.wait_for_timeout(5_000)
         tell("at rest", await page.evaluate("frames_.splice(0)"))
+        metrics = await browser.new_cdp_session(page)
+        await metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = await spent(metrics)
         await page.fill("#prompt", "Go")
         await page.keyboard.press("Enter")
         for state in ("busy", "idle"):  # a search through the text would itself cost frames
             await page.locator(f"#composer[data-state={state}]").wait_for(timeout=120_000)
         frames = await page.evaluate("frames_")
+        after = await spent(metrics)
         await browser.close()
         await app.aclose()
     print(f"{blocks} blocks, {WORDS} deltas")
     tell("streaming", frames)
+    print("CPU of the page, s:", ", ".join(f"{name} {after[name] - before[name]:.2f}" for name in SPENT))
+
+
+async def spent(metrics: Any) -> dict[str, float]:
+    """CPU seconds of the page so far, by what for."""
+    found = (await metrics.send("Performance.getMetrics"))["metrics"]
+    return {each["name"]: each["value"] for each in found if each["name"] in SPENT}
 
 
 def tell(what: str, unordered: list[float]) -> None:

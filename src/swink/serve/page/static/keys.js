@@ -55,7 +55,7 @@ function escape(event, actions) {
 
 /** Go to the next entry, or the one before: to what of it takes the focus. */
 function step(way) {
-  const entries = Array.from(byId("log").children);
+  const entries = Array.from(byId("log").querySelectorAll(".entry"));
   const at = entries.findIndex((entry) => entry.contains(document.activeElement));
   const entry = entries[at < 0 ? (way < 0 ? entries.length - 1 : 0) : at + way];
   if (entry === undefined) return;

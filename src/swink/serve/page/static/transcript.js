@@ -9,6 +9,8 @@ import { Prose } from "./markdown.js";
 import { ToolBlock, progressOf } from "./toolblock.js";
 
 const AT_ONCE = 60;
+// The browser looks at each part in every frame, to see whether it is in sight: entries are laid out together.
+const TOGETHER = 30;
 
 /** The list of entries; `onprompt(action, index, text)` hears the buttons of prompts. */
 export class Transcript {
@@ -20,6 +22,7 @@ export class Transcript {
 
   clear() {
     this.log.replaceChildren();
+    this.part = null;
     flushSoon(this);
     this.count = 0;
     this.draft = new Map();
@@ -276,7 +279,11 @@ export class Transcript {
   }
 
   append(node) {
-    this.log.append(node);
+    if (this.part === null || this.part.childElementCount >= TOGETHER) {
+      this.part = element("div", { className: "part-of-log" });
+      this.log.append(this.part);
+    }
+    this.part.append(node);
     flushSoon(this);
   }
 
