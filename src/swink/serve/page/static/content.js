@@ -70,4 +70,4 @@ export function changesOf(name, given) {
 export const tokens = (count) => (count < 1000 ? String(count) : count < 1e6 ? `${(count / 1000).toFixed(1)}k` : `${(count / 1e6).toFixed(2)}M`);
 
 /** Dollars: small ones with more digits. */
-export const dollars = (amount) => `$${amount < 1 ? amount.toFixed(4) : amount.toFixed(2)}`;
+export const dollars = (amount) => (amount ? `$${amount < 1 ? amount.toFixed(4) : amount.toFixed(2)}` : "$0");
