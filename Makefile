@@ -53,6 +53,7 @@ bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/window.py
 	$(BIN)/python benchmarks/guards.py
+	$(BIN)/python benchmarks/agentdojo.py
 	$(BIN)/python benchmarks/toolsearch.py
 	$(BIN)/python benchmarks/local.py
 	$(BIN)/python benchmarks/sessions.py

@@ -55,7 +55,7 @@ async def metric(case: Case, response: str = "", calls: Any = (), **options: Any
 
 
 def test_an_unknown_format_or_a_limit_below_one_is_refused(tmp_path: Path):
-    with pytest.raises(InvalidInput, match="bfcl, gsm8k, humaneval, ifeval, mbpp, tau"):
+    with pytest.raises(InvalidInput, match="agentdojo, bfcl, gsm8k, humaneval, ifeval, mbpp, tau"):
         import_cases("gsm9k", tmp_path)
     with pytest.raises(InvalidInput, match="above 0"):
         import_cases("gsm8k", tmp_path, limit=0)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from swink import Agent, AgentResult, AssistantMessage, Tool, ToolContext, ToolError, Usage, UserMessage
 from swink.errors import AgentError
 from swink.eval.case import Case, PriorMessage, SimulatedTool, SimulatedUser
+from swink.eval.importers.agentdojo import dojo_tools
 from swink.eval.importers.tau import domain_tools
 from swink.messages import Message
 from swink.messages.jsondata import encode
@@ -109,6 +110,7 @@ class Simulation:
     def _add_tools(self) -> None:
         simulated = [self._tool(tool) for tool in self._case.simulated_tools]
         simulated += domain_tools(self._case)
+        simulated += dojo_tools(self._case)
         if not simulated:
             return
         names = {tool.name for tool in simulated}

@@ -101,7 +101,7 @@ def _add_exports(add: Add) -> None:
     export.take("-o --output", "where to write it (default: in DIR)", "FILE")
     export.flag("--force", "overwrite FILE")
     bring = add("import", "make a case file of a published benchmark")
-    bring.take("format", "bfcl, gsm8k, humaneval, ifeval, mbpp or tau", "FORMAT")
+    bring.take("format", "agentdojo, bfcl, gsm8k, humaneval, ifeval, mbpp or tau", "FORMAT")
     bring.take("path", "its file or directory, as it is published", "PATH")
     bring.take("-o --output", "default: %(default)s", "FILE", default="cases.json")
     bring.take("--limit", "only the first N cases", "N", type=count)

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct
 
 from swink.errors import InvalidInput
 from swink.eval.case import Case, Suite
+from swink.eval.importers.agentdojo import read_agentdojo
 from swink.eval.importers.bfcl import read_bfcl
 from swink.eval.importers.codetasks import read_humaneval, read_mbpp
 from swink.eval.importers.gsm8k import read_gsm8k
@@ -21,6 +22,7 @@ Importer = Callable[[Path], Iterator[Case | BadRows]]
 MOST_PROBLEMS = 50
 
 FORMATS: Mapping[str, Importer] = {
+    "agentdojo": read_agentdojo,
     "bfcl": read_bfcl,
     "gsm8k": read_gsm8k,
     "humaneval": read_humaneval,
@@ -34,8 +36,9 @@ FORMATS: Mapping[str, Importer] = {
 def import_cases(format: str, path: str | Path, limit: int | None = None) -> Suite:
     """A suite of the rows of a published benchmark, the first `limit` good ones, with its scorers.
 
-    `path` is the file with the rows, or for bfcl and tau a directory. What is wrong with a row stands in the
-    suite's `skipped`; if no row is good, `BadRows` is raised with a line for each of the first fifty.
+    `path` is the file with the rows, or for agentdojo, bfcl and tau a directory. What is wrong with a row
+    stands in the suite's `skipped`; if no row is good, `BadRows` is raised with a line for each of the first
+    fifty.
     """
     importer = FORMATS.get(format)
     if importer is None:
