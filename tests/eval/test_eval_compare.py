@@ -174,8 +174,8 @@ def alike(draw: random.Random, cases: int, repeat: int) -> list[CaseResult]:
     return made
 
 
-def false_alarms(pairs: int, cases: int, repeat: int) -> int:
-    draw, alarms = random.Random(2), 0
+def false_alarms(pairs: int, cases: int, repeat: int, seed: int) -> int:
+    draw, alarms = random.Random(seed), 0
     for _ in range(pairs):
         found = compare_results(alike(draw, cases, repeat), alike(draw, cases, repeat))
         changes = [found.pass_rate, found.cost, found.duration, found.tokens, *found.metrics.values()]
@@ -184,7 +184,7 @@ def false_alarms(pairs: int, cases: int, repeat: int) -> int:
 
 
 def test_equal_agents_seldom_differ_significantly():
-    assert false_alarms(12, cases=8, repeat=1) <= 1
+    assert false_alarms(12, cases=8, repeat=1, seed=2) <= 1
 
 
 @left_to_more
@@ -192,7 +192,7 @@ def test_equal_agents_seldom_differ_significantly():
 def test_in_a_thousand_pairs_of_equal_agents_at_most_five_percent_differ_significantly(
     cases: int, repeat: int
 ):
-    assert false_alarms(1000, cases, repeat) <= 50
+    assert false_alarms(1000, cases, repeat, seed=31) <= 50
 
 
 def test_a_few_cases_and_cases_that_agree_have_no_bootstrap_interval():

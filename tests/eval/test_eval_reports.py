@@ -357,3 +357,40 @@ def test_a_share_is_never_rounded_to_all_or_nothing(share: float, text: str):
 def test_figures_are_written_in_the_unit_that_suits_them():
     assert [seconds(value) for value in (0.0312, 1.5, 59.99, 312, 7260)] == ["31 ms", "1.5 s", "1 min 00 s", "5 min 12 s", "2 h 01 min"]  # fmt: skip
     assert [dollars(value) for value in (None, 0, 4.5e-06, 0.00001, 0.0123, 4.5, 1234)] == ["unknown", "$0", "$0.0000045", "$0.000010", "$0.0123", "$4.50", "$1,234"]  # fmt: skip
+
+
+def test_an_error_that_fails_every_case_alike_is_told_once():
+    broken = [
+        attempt(f"c{number}", passed=False, error="MissingKey: no key", metrics=()) for number in range(30)
+    ]
+    table = console_table(summary_of(broken), broken, columns=100)
+    assert table.count("no key") == 1
+    assert "error: MissingKey: no key (30 cases)" in table
+    assert table.count("! c") == 30
+
+
+def test_a_comparison_names_the_baseline_and_keeps_what_was_said_before(tmp_path: Path):
+    now, before = [attempt(passed=False)], [attempt()]
+    write_reports(tmp_path, summary_of(now), now, manifest_of(now), before, "Tuesday *1*")
+    assert "## Compared with Tuesday \\*1\\*" in (tmp_path / "report.md").read_text("utf-8")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "<h2>Compared with Tuesday *1*</h2>" in page
+    (chunk,) = re.findall(r'class="chunk">([^<]+)<', page)
+    (details,) = json.loads(zlib.decompress(b64decode(chunk)))
+    assert details["earlier"][0]["talk"] == details["attempts"][0]["talk"]
+    assert details["earlier"][0]["values"] == {"response": 1.0}
+
+
+def test_a_secret_in_the_earlier_transcript_or_in_the_name_of_the_run_is_not_shown(tmp_path: Path):
+    key = "sk-ant-api03-" + "a1B2c3D4" * 6
+    before = [attempt(transcript=(UserMessage(f"My key is {key}"), AssistantMessage("Oh.")))]
+    now = [attempt()]
+    write_reports(tmp_path, summary_of(now), now, manifest_of(now), before, f"run {key}")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    (chunk,) = re.findall(r'class="chunk">([^<]+)<', page)
+    for text in (
+        page,
+        zlib.decompress(b64decode(chunk)).decode(),
+        (tmp_path / "report.md").read_text("utf-8"),
+    ):
+        assert key not in text

@@ -179,3 +179,10 @@ def test_the_figures_are_of_the_results_and_not_of_the_summary(tmp_path: Path):
         text.replace('"passed":0', '"passed":1').replace('"pass_rate":0.0', '"pass_rate":1.0')
     )
     assert not gate(run).passed
+
+
+def test_a_limit_below_a_cent_is_written_as_costs_are(tmp_path: Path):
+    run = save(tmp_path, outcomes("+ +", cost=0.0001))
+    found = gate(run, max_cost=0.00001)
+    assert not found.passed
+    assert "FAILED cost: $0.00020, at most $0.000010 allowed" in str(found)

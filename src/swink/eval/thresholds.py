@@ -128,9 +128,9 @@ def _pass_rate(summary: RunSummary, least: float) -> GateCheck:
 def _cost(summary: RunSummary, most: float) -> GateCheck:
     if summary.cost is None:
         unknown = f"unknown for {summary.unpriced} of {summary.attempts} attempts"
-        why = f"{unknown}, so that a limit of {format_dollars(most)}"
+        why = f"{unknown}, so that a limit of {format_dollars(most, exact=True)}"
         return GateCheck("cost", False, f"{why} cannot be checked: use models with known prices")
-    why = f"{format_dollars(summary.cost, 4)}, at most {format_dollars(most)} allowed"
+    why = f"{format_dollars(summary.cost, 4)}, at most {format_dollars(most, exact=True)} allowed"
     return GateCheck("cost", summary.cost <= most + _ROUNDING, why)
 
 
