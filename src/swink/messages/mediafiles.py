@@ -1,7 +1,6 @@
 """Images, documents and sound on disk: read whole when a message is made, so that the conversation does not
 depend on the file later."""
 
-import mimetypes
 import os
 import stat
 from pathlib import Path
@@ -107,6 +106,8 @@ def _read_file(descriptor: int) -> bytes:
 
 
 def _guess(path: str, kind: Kind) -> str | None:
+    import mimetypes  # only files need it, and it takes 60 kB
+
     guessed = mimetypes.guess_type(Path(path).name)[0]
     if guessed is None:
         return None

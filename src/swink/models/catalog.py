@@ -61,6 +61,10 @@ def parse_model(model: str | ModelSpec) -> ModelSpec:
     """A `ModelSpec` from "provider:model", with the limits the catalog knows."""
     if isinstance(model, ModelSpec):
         return model
+    return _named(model) if type(model) is str else _read(model)
+
+
+def _read(model: Any) -> ModelSpec:
     provider, separator, model_id = model.partition(":") if isinstance(model, str) else ("", "", "")
     if not separator or not provider or not model_id:
         example = _meant(model) if isinstance(model, str) else None
@@ -211,6 +215,7 @@ def forget() -> None:
     """Read the list anew when it is next needed, as after an update."""
     copies.current.cache_clear()
     _entry.cache_clear()
+    _named.cache_clear()
     _warn_unlisted.cache_clear()
 
 
@@ -251,14 +256,21 @@ def _entry(provider: str, model_id: str) -> ModelEntry | None:
     return copies.current().find(provider, model_id)
 
 
+_named = lru_cache(1024)(_read)
+"""One spec for all agents of a model."""
+
+
 @lru_cache(1024)
 def _warn_unlisted(provider: str, model_id: str, origin: str | None) -> None:
+    if origin is None:
+        return
     from swink.models.keys.accounts import ACCOUNTS  # only this message needs them
-    from swink.models.nearnames import nearest_model
 
     account = ACCOUNTS.get(provider)
-    if account is None or origin is None or origin != origin_of(account.base_url):
+    if account is None or origin != origin_of(account.base_url):
         return
+    from swink.models.nearnames import nearest_model
+
     name = [*spellings(model_id)][-1]
     if near := nearest_model(name, [spec.model_id for spec in models(provider)]):
         said, meant = f"{provider}:{model_id}", f"{provider}:{near}"

@@ -12,7 +12,6 @@ model keeps it as it was made.
 import logging
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
-from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -118,6 +117,8 @@ def describe_unknown(name: str, tools: Sequence[Tool]) -> str:
     text = f"error: there is no tool named {name!r}"
     if len(names) <= _FEW:
         return f"{text}; available: {', '.join(names) or 'none'}"
+    from difflib import get_close_matches  # only messages need it
+
     near = get_close_matches(name, _alike(name, names), BEST, 0.4)
     hint = f"; the nearest are {', '.join(near)}" if near else ""
     return f"{text}{hint}; {FIND_TOOLS} searches all of them" if FIND_TOOLS in names else text + hint

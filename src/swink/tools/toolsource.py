@@ -43,7 +43,7 @@ def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
         if type(value) is not Tool and (type(value) is FunctionType or not _is_source(value)):
             value = as_tool(value)
         offers.append(value)
-    check_names([offer for offer in offers if type(offer) is Tool])
+    check_names(offers)
     return tuple(offers)
 
 

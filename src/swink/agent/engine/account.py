@@ -49,7 +49,7 @@ class Account:
 
     def __init__(self, price_of: Callable[[ModelSpec], Price | None] | None) -> None:
         self.payer = payer.get()
-        self._usage = Usage()
+        self._usage = _NOTHING[0]
         self._parts = _NO_PARTS
         self._lost = self._unpriced = False
         self._unadded: list[Spent] | None = None
