@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any
 
+from swink import __version__
+
 _REQUIREMENT = re.compile(
     r"^\s*(?P<name>[A-Za-z0-9._-]+)\s*(?:\[(?P<extras>[^\]]*)\])?[^;]*(?:;(?P<marker>.*))?$"
 )
@@ -81,7 +83,7 @@ def _component(here: Distribution) -> dict[str, Any]:
         "type": "library",
         "bom-ref": _reference(here),
         "name": here.name,
-        "version": here.version,
+        "version": _version(here),
         "purl": _reference(here),
     }
     metadata: Any = here.metadata
@@ -94,7 +96,12 @@ def _component(here: Distribution) -> dict[str, Any]:
 
 
 def _reference(here: Distribution) -> str:
-    return f"pkg:pypi/{_normal(here.name)}@{here.version}"
+    return f"pkg:pypi/{_normal(here.name)}@{_version(here)}"
+
+
+def _version(here: Distribution) -> str:
+    """What is installed; of swink what the source says, which an editable install may be behind."""
+    return __version__ if here.name == "swink" else here.version
 
 
 def _normal(name: str) -> str:

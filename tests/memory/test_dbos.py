@@ -1,6 +1,7 @@
 """Durable agents: runs as workflows of DBOS."""
 
 import asyncio
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from swink.memory.dbos import DurableAgent
 from swink.testing import ScriptedModel
 
 dbos = pytest.importorskip("dbos")
+if sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42):
+    pytest.skip("DBOS on this Python needs SQLite 3.42", allow_module_level=True)
 
 # DBOS hangs its threads on the event loop, and they end with the first one.
 pytestmark = pytest.mark.asyncio(loop_scope="module")

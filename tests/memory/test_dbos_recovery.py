@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -18,6 +19,8 @@ from tests.pages import ROOT
 from tests.patience import wait_until
 
 pytest.importorskip("dbos")
+if sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42):
+    pytest.skip("DBOS on this Python needs SQLite 3.42", allow_module_level=True)
 
 NUMBERS = itertools.count()
 PATIENCE = 100.0
