@@ -6,7 +6,8 @@ import sys
 from typing import Any
 
 import pytest
-from command_line import Call, Place, Provider
+from command_line import Call, Place, Provider, Screen
+from tests.counts import left_to_more
 
 
 def ask(process: "subprocess.Popen[bytes]", method: str, **params: Any) -> None:
@@ -110,3 +111,13 @@ def test_the_events_are_those_of_a_run_with_output_json(place: Place, provider: 
     assert {event["type"] for event in events} >= {"message_update", "tool_execution_end", "result"}
     told = [without_chance(json.dumps(event)) for event in events]
     assert told == wanted
+
+
+@left_to_more
+@pytest.mark.parametrize("arguments", [["rpc"], ["acp"], ["mcp", "serve", "agents:make"]])
+def test_a_person_who_starts_it_in_a_terminal_is_told_who_talks_to_it(place: Place, arguments: list[str]):
+    place.write("agents.py", "from swink import Agent\n\ndef make():\n    return Agent('local:x')\n")
+    screen = Screen(place, *arguments)
+    screen.wait_for(f"starts swink {arguments[0]}")
+    screen.type("\x03")
+    screen.wait_for_end()

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,6 +33,11 @@ def serve_command(arguments: argparse.Namespace) -> int:
         raise MisuseError(f"serving on {host} lets the whole network use the agent; {remedy}")
     if arguments.http:
         return run_to_end(_until_signal(_serve_http(arguments, host, token)))
+    if sys.stdin.isatty():
+        say(
+            "a client starts swink mcp serve and talks to it on standard input and output; --http gives a URL",
+            "dim",
+        )
     with claimed_descriptors() as descriptors:
         return run_to_end(_until_signal(_serve_stdio(arguments, descriptors)))
 

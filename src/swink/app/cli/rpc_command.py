@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 
 from swink.agent import Agent
@@ -28,6 +29,8 @@ _EVENTS = 100_000
 def rpc_command(arguments: argparse.Namespace) -> int:
     """Answer the program that started this, until it leaves."""
     change_directory(arguments)
+    if sys.stdin.isatty():
+        say("a program starts swink rpc and talks to it in lines of JSON on standard input and output", "dim")
     with claimed_descriptors() as pipes:
         serving = _serve_coding if arguments.factory is None else _serve_factory
         return run_to_end(serving(arguments, *pipes))
