@@ -35,7 +35,7 @@ def serve_command(arguments: argparse.Namespace) -> int:
         return run_to_end(_until_signal(_serve_http(arguments, host, token)))
     if sys.stdin.isatty():
         say(
-            "a client starts swink mcp serve and talks to it on standard input and output; --http gives a URL",
+            "a client starts swink mcp serve and talks to it on standard input and output",
             "dim",
         )
     with claimed_descriptors() as descriptors:
