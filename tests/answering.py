@@ -1,6 +1,6 @@
 """A model on loopback for programs that name a real one: it calls the first tool it is offered, then answers.
 
-It speaks Anthropic's Messages and OpenAI's Chat Completions and Responses, as far as one answer needs them. Values that a schema
+It speaks Anthropic's Messages and OpenAI's Chat Completions, as far as one answer needs them. Values that a schema
 asks for are made from the schema.
 """
 
@@ -12,7 +12,6 @@ from threading import Thread
 from typing import Any
 
 TEXT = "It is 18 °C and clear."
-FINISH = "give_output"
 
 
 @contextmanager
@@ -53,8 +52,8 @@ class Answers(BaseHTTPRequestHandler):
 
 
 def anthropic(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    last = asked["messages"][-1]["content"]
-    answered = isinstance(last, list) and any(block["type"] == "tool_result" for block in last)
+    contents = [message["content"] for message in asked["messages"] if isinstance(message["content"], list)]
+    answered = any(block["type"] == "tool_result" for content in contents for block in content)
     schema = (asked.get("output_config") or {}).get("format", {}).get("schema")
     own = [tool for tool in asked.get("tools", ()) if "input_schema" in tool]  # others run at the provider
     called = called_of([(tool["name"], tool["input_schema"]) for tool in own], answered)
@@ -83,7 +82,7 @@ def anthropic(asked: dict[str, Any]) -> list[dict[str, Any]]:
 def openai(asked: dict[str, Any]) -> list[dict[str, Any]]:
     offered = [(tool["function"]["name"], tool["function"]["parameters"]) for tool in asked.get("tools", ())]
     schema = (asked.get("response_format") or {}).get("json_schema", {}).get("schema")
-    called = called_of(offered, asked["messages"][-1]["role"] == "tool")
+    called = called_of(offered, any(message["role"] == "tool" for message in asked["messages"]))
     delta: dict[str, Any] = {"role": "assistant"}
     if called:
         function = {"name": called[0], "arguments": json.dumps(called[1])}

@@ -35,10 +35,15 @@ def model() -> Iterator[dict[str, str]]:
         yield variables
 
 
+def is_real(block: Block) -> bool:
+    """Whether a program names a real model, itself or in a file before it."""
+    return any(REAL.search(code) for code in (block.code, *block.files.values()))
+
+
 def variables_of(block: Block, directory: Path, request: pytest.FixtureRequest) -> dict[str, str]:
     """What a program is given: a model, weights or a database, if it names one; no key where it shows that."""
     given: dict[str, str] = {}
-    if REAL.search(block.code) and "MissingKey" not in block.code:
+    if is_real(block) and "MissingKey" not in block.code:
         given |= request.getfixturevalue("model")
     if LOCAL.search(block.code):
         weights: Path = request.getfixturevalue("weights")
@@ -65,7 +70,7 @@ def test_the_program_runs_as_pasted(name: str, tmp_path: Path, request: pytest.F
     directory.mkdir()
     said, complained = run_block(block, directory, **variables_of(block, tmp_path, request))
     assert not [line for line in complained.splitlines() if not line.startswith(TOLD)]
-    if block.said is not None and not REAL.search(block.code):
+    if block.said is not None and not is_real(block):
         assert said == block.said
 
 

@@ -28,6 +28,19 @@ ATTRIBUTES = {
 """The names of our own attributes of spans."""
 
 
+MOST_WORDS = 40
+"""Of a sentence: more are two ideas."""
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a page, without its code; an item of a list and a cell of a table end one too."""
+    text = re.sub(r"^```.*?^```[^\n]*$|<!--.*?-->", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=[#|>])", text)
+    cells = [cell for part in parts for cell in (part.split("|") if part.startswith("|") else [part])]
+    return [each for cell in cells for each in re.split(r"(?<=[.!?])[)\"”`*]*\s+", cell.strip())]
+
+
 def anchors_of(path: Path) -> set[str]:
     """The fragments that a page's headings can be linked by."""
     headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
@@ -93,3 +106,15 @@ def test_the_loggers_of_the_page_are_used(page: str):
 @pytest.mark.parametrize("page", TEXTS)
 def test_no_page_names_a_path_of_one_machine(page: str):
     assert not re.findall(r"(?<![\w.])/(?:root|srv|work|home)/\w+", TEXTS[page])
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
+def test_no_sentence_of_the_page_has_more_than_forty_words(page: str):
+    assert not [each for each in sentences_of(TEXTS[page]) if len(each.split()) > MOST_WORDS]
+
+
+def test_sentences_are_counted_as_people_read_them():
+    text = "One two. Three [four](five six)\n- seven\n\n```\neight nine\n```\n| ten | eleven twelve. |\n"
+    assert [each for each in sentences_of(text) if each] == [
+        "One two.", "Three [four]", "- seven", "ten", "eleven twelve.",
+    ]  # fmt: skip

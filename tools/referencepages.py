@@ -1,0 +1,236 @@
+"""Writes the pages of reference that say what the code says: python tools/referencepages.py.
+
+docs/reference/errors.md         every exception, with the kind that a result names
+docs/reference/events.md         every event and delta, with its fields
+docs/reference/variables.md      every variable of the environment that is read
+docs/models/overview.md          every provider, with its key, address and models
+docs/guarantees/promises.md      every promise, with the test that holds it
+"""
+
+import inspect
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+if str(ROOT) not in sys.path:  # for the promises, which stand beside their tests
+    sys.path.insert(0, str(ROOT))
+
+VARIABLES = {
+    "SWINK_CACHE_DIR": "where models are kept; else the cache directory of the system",
+    "SWINK_EVAL_KEY": "signs the results of evaluations, and verifies them",
+    "SWINK_LOCAL_STATES": "`off`: what a local model has read is not kept for the next start",
+    "SWINK_LOCAL_THREADS": "threads of a local model",
+    "SWINK_LOCAL_VERBOSE": "the local engine writes its own log",
+    "SWINK_MODEL": "the model of the command, before the default of the settings",
+    "SWINK_PLAIN": "the plain chat, in place of the terminal interface",
+    "SWINK_PROJECT_DIR": "set for hooks: the folder that swink works in",
+    "SWINK_PROXY_TOKEN": "the token for a proxy of yours",
+    "SWINK_PROXY_TOKENS": "the tokens that `swink serve proxy` takes",
+    "SWINK_PROXY_URL": "the address of a proxy of yours",
+    "SWINK_SERVE_KEY": "the key that clients of `swink serve model` send",
+    "SWINK_SERVE_TOKEN": "the token that clients of a served agent send",
+    "SWINK_SESSIONS_DIR": "where conversations are saved",
+    "SWINK_STATUS": "set for a status command: what it may show, as JSON",
+}
+"""Our own variables, and what each does."""
+
+
+def first_line(value: Any) -> str:
+    """The first paragraph of a docstring, on one line of a table."""
+    text = (inspect.getdoc(value) or "").partition("\n\n")[0]
+    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+
+
+def table(head: str, rows: Iterable[Iterable[str]]) -> str:
+    columns = head.split(" | ")
+    lines = [f"| {head} |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+CLASS = re.compile(r'^class (\w+)\(([^)]*)\):\n    """(.*?)(?:"""|\n\n)', re.MULTILINE | re.DOTALL)
+KIND = re.compile(r'^    kind(?:: [^=\n]*)? = "(\w+)"$', re.MULTILINE)
+
+
+class ErrorClass(msgspec.Struct):
+    """A class as its file has it; classes have names of their own, so that a name says which is meant."""
+
+    name: str
+    base: str
+    module: str
+    kind: str
+    text: str
+
+
+def error_classes() -> dict[str, ErrorClass]:
+    """Every class of the library, by name; those of the application are its own affair."""
+    found: dict[str, ErrorClass] = {}
+    for path in sorted((ROOT / "src" / "swink").rglob("*.py")):
+        module = (
+            path.relative_to(ROOT / "src")
+            .with_suffix("")
+            .as_posix()
+            .replace("/", ".")
+            .removesuffix(".__init__")
+        )
+        if module.startswith("swink.app"):
+            continue
+        text = path.read_text("utf-8")
+        matches = list(CLASS.finditer(text))
+        for match, following in pairwise([*matches, None]):
+            body = text[match.end() : following.start() if following else len(text)]
+            kind = KIND.search(body.partition("\n\n\n")[0])
+            base = match[2].partition(",")[0].partition("[")[0].rpartition(".")[2].strip()
+            said = re.sub(r"\s+", " ", match[3]).strip().replace("|", "\\|")
+            found[match[1]] = ErrorClass(match[1], base, module, kind[1] if kind else "", said)
+    return found
+
+
+def errors_page() -> str:
+    classes = error_classes()
+    rows: list[tuple[str, str, str, str]] = []
+
+    def walk(name: str, kind: str, depth: int) -> None:
+        error = classes[name]
+        kind = error.kind or kind
+        if not name.startswith("_"):
+            rows.append((f"{'&nbsp;' * 4 * depth}`{name}`", f"`{error.module}`", f"`{kind}`", error.text))
+        for below in sorted(each for each in classes if classes[each].base == name):
+            walk(below, kind, depth + 1)
+
+    classes["AgentError"].kind = "stream"
+    walk("AgentError", "", 0)
+    return (
+        "# Errors\n\nEvery exception of swink is an `AgentError`. "
+        "An exception below another is one of its kind.\n\n"
+        "`result.error_kind` of a failed run is the kind in this table. "
+        "`raise_for_error()` raises the exception itself, with its cause.\n\n"
+        + table("exception | module | kind | what it means", rows)
+    )
+
+
+def events_page() -> str:
+    import swink.events
+    import swink.stream
+
+    parts = [
+        "# Events\n\nWhat a run tells, in the order of [concepts](../library/concepts.md#events). "
+        "In JSON an event has the same fields, and its `type`. "
+        "[JSON-RPC](rpc.md) has the type of each field.\n"
+    ]
+    for title, module in (("Of a run", swink.events), ("Of a reply, from a stream function", swink.stream)):
+        structs = [
+            value
+            for name, value in sorted(vars(module).items())
+            if isinstance(value, type)
+            and issubclass(value, msgspec.Struct)
+            and not name.startswith("_")
+            and value.__struct_config__.tag is not None
+        ]
+        rows = [
+            (
+                f"`{each.__name__}`",
+                f"`{each.__struct_config__.tag}`",
+                ", ".join(f"`{field}`" for field in each.__struct_fields__),
+                first_line(each),
+            )
+            for each in structs
+        ]
+        parts.append(f"## {title}\n\n" + table("event | type in JSON | fields | what happened", rows))
+    return "\n".join(parts)
+
+
+def variables_page() -> str:
+    from swink.models.keys.accounts import ACCOUNTS
+
+    own = table("variable | what it does", ((f"`{name}`", text) for name, text in sorted(VARIABLES.items())))
+    keys = table(
+        "provider | key, the first that is set | address",
+        (
+            (
+                f"`{account.provider}`",
+                ", ".join(f"`{name}`" for name in account.variables) or "none",
+                f"`{account.url_variable}`" if account.url_variable else "",
+            )
+            for account in sorted(ACCOUNTS.values(), key=lambda each: each.provider)
+        ),
+    )
+    return (
+        "# Environment variables\n\nA variable wins over a setting and over a stored key; "
+        "an argument wins over a variable.\n\n"
+        f"## Of swink\n\n{own}\n## Of providers\n\n{keys}"
+    )
+
+
+def models_page() -> str:
+    from swink.models.catalog import PROVIDERS
+    from swink.models.data.copies import BUILT_IN
+    from swink.models.keys.accounts import ACCOUNTS
+
+    listed: Counter[str] = Counter()
+    for name in msgspec.json.decode(BUILT_IN.read_bytes()).get("models", {}):
+        listed[name.partition(":")[0]] += 1
+    rows = [
+        (
+            f"`{name}`",
+            f"`{target.partition('#')[0].rpartition(':')[2]}`",
+            ", ".join(f"`{each}`" for each in ACCOUNTS[name].variables[:1]) if name in ACCOUNTS else "",
+            f"`{ACCOUNTS[name].default_model}`" if name in ACCOUNTS and ACCOUNTS[name].default_model else "",
+        )
+        for name, target in sorted(PROVIDERS.items())
+    ]
+    return (
+        "# Models: overview\n\nA model is named `provider:model`. "
+        "The catalog is a convenience; other models of a provider work too.\n\n"
+        "- What each adapter can do, hosted tools and schemas are on "
+        "[providers](providers.md#what-each-adapter-can-do).\n"
+        "- Models on this machine are on [local models](local.md).\n"
+        "- Prices and limits: `swink models`, and "
+        "[how they are kept](providers.md#models-limits-and-prices).\n"
+        "- A provider of yours is a function: [write your own](providers.md#write-your-own).\n\n"
+        + table("provider | stream function | key | default model", rows)
+    )
+
+
+def promises_page() -> str:
+    from tests.test_promises import PROMISES
+
+    pages: dict[str, list[tuple[str, str]]] = {}
+    for page, sentence, test in PROMISES:
+        pages.setdefault(page, []).append(
+            (sentence.replace(" | ", "; ").replace("|", "\\|"), f"`{test.partition('::')[2]}`")
+        )
+    parts = [
+        "# Promises and their tests\n\nEach sentence stands on its page, "
+        "and the test beside it fails when it no longer holds. "
+        '`make test TESTS="-k NAME"` runs one.\n'
+    ]
+    for page, rows in pages.items():
+        title = (DOCS / page).read_text("utf-8").partition("\n")[0].lstrip("# ")
+        parts.append(f"## {title}\n\nFrom [{page}](../{page}).\n\n" + table("promise | test", rows))
+    return "\n".join(parts)
+
+
+WRITTEN: dict[str, Callable[[], str]] = {
+    "reference/errors.md": errors_page,
+    "reference/events.md": events_page,
+    "reference/variables.md": variables_page,
+    "models/overview.md": models_page,
+    "guarantees/promises.md": promises_page,
+}
+
+
+def main() -> None:
+    for page, make in WRITTEN.items():
+        (DOCS / page).write_text(make(), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
