@@ -326,8 +326,8 @@ def page_section(results: Mapping[str, ModelResult], total: int) -> str:
         late = sum(outcome.missing.startswith("not done within") for outcome in done)
         lines.append(
             f"- `local:{name}`: {len(done)} of {total} tasks were run. It was on {result.day}, on "
-            f"{result.machine}, at a load average of {min(loads):.1f} to {max(loads):.1f}; {late} of them ran out of time "
-            f"({result.limit:.0f} s, after a start {START_LIMIT:.0f} s)."
+            f"{result.machine}, at a load average of {min(loads):.1f} to {max(loads):.1f}; "
+            f"{late} of them ran out of time ({result.limit:.0f} s, after a start {START_LIMIT:.0f} s)."
         )
     return "\n".join(lines)
 

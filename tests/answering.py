@@ -1,6 +1,6 @@
 """A model on loopback for programs that name a real one: it calls the first tool it is offered, then answers.
 
-It speaks Anthropic's Messages and OpenAI's Chat Completions, as far as one answer needs them. Values that a schema
+It speaks Anthropic's Messages and OpenAI's Chat Completions and Responses, as far as one answer needs them. Values that a schema
 asks for are made from the schema.
 """
 
@@ -39,13 +39,18 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        events = anthropic(asked) if self.path.endswith("/messages") else openai(asked)
+        kind = "text/event-stream" if asked.get("stream") else "application/json"
         if self.path.endswith("/messages"):
+            events = anthropic(asked)
             body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        elif self.path.endswith("/responses"):
+            body = json.dumps(responses(asked))
+        elif asked.get("stream"):
+            body = "".join(f"data: {json.dumps(event)}\n\n" for event in openai(asked)) + "data: [DONE]\n\n"
         else:
-            body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+            body = json.dumps(whole(openai(asked)))
         self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body.encode())))
         self.end_headers()
         self.wfile.write(body.encode())
@@ -93,6 +98,42 @@ def openai(asked: dict[str, Any]) -> list[dict[str, Any]]:
     end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if called else "stop"}
     chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": asked["model"]}
     return [{**chunk, "choices": [choice]}, {**chunk, "choices": [end]}]
+
+
+def whole(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """A completion that is not streamed."""
+    (choice,), (end,) = events[0]["choices"], events[-1]["choices"]
+    message = {"content": None, **choice["delta"]}
+    usage = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28}
+    done = {"index": 0, "message": message, "finish_reason": end["finish_reason"]}
+    return {**events[0], "object": "chat.completion", "choices": [done], "usage": usage}
+
+
+def responses(asked: dict[str, Any]) -> dict[str, Any]:
+    """A response that is not streamed."""
+    offered = [(tool["name"], tool["parameters"]) for tool in asked.get("tools", ())]
+    items = asked["input"] if isinstance(asked["input"], list) else []
+    called = called_of(offered, any(item.get("type") == "function_call_output" for item in items))
+    if called:
+        call = {"name": called[0], "arguments": json.dumps(called[1]), "call_id": "call_1", "id": "fc_1"}
+        item = {"type": "function_call", "status": "completed", **call}
+    else:
+        text = {"type": "output_text", "text": TEXT, "annotations": []}
+        item = {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [text],
+        }
+    about = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": asked["model"],
+        "status": "completed",
+    }
+    return {**about, "output": [item], "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
 
 
 def called_of(offered: list[tuple[str, Any]], answered: bool) -> tuple[str, Any] | None:
