@@ -77,7 +77,7 @@ def test_the_program_runs_as_pasted(name: str, tmp_path: Path, request: pytest.F
 
 
 @left_to_more
-@pytest.mark.parametrize(("number", "library"), enumerate(("pydantic_ai", "agents", "langchain")))
+@pytest.mark.parametrize(("number", "library"), list(enumerate(("pydantic_ai", "agents", "langchain"))))
 def test_the_program_of_the_other_library_runs_too(number: int, library: str, model: dict[str, str]):
     """In `.venv/peers`, an environment that people make who want to compare: `pip install` of all three."""
     python = ROOT / ".venv" / "peers" / "bin" / "python"
