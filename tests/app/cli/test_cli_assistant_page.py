@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from tests.serve.served import Client, text_of, types
 
-from swink.app.cli import main
-from swink.app.cli.assistantpage import make_app
+from swink.app.cli import agentsetup, main
+from swink.app.cli.assistantpage import _tell_downloads, make_app
 from swink.app.cli.commands import parse_arguments
 from swink.app.cli.servedassistant import ServedAssistant
 from swink.messages import ToolCall
 from swink.models import catalog
 from swink.serve.asgi import serve_app
-from swink.testing import ScriptedModel
+from swink.testing import Pause, ScriptedModel
 
 WRITE = ToolCall("1", "write_file", {"path": "made.txt", "content": "made\n"})
 
@@ -129,3 +129,23 @@ async def test_conversations_are_those_of_the_folder_in_the_terminal(home: Path)
 def test_the_assistant_is_served_on_loopback_only(host: str, capsys: pytest.CaptureFixture[str]):
     assert main(["serve", "assistant", "--host", host]) == 2
     assert "loopback" in capsys.readouterr().err
+
+
+async def test_a_page_that_waits_is_told_once_that_a_model_is_being_fetched():
+    async with assistant([["a", Pause(60)]]) as (client, served):
+        _tell_downloads(served)
+        id = await client.begin()
+        run = await client.start(id)
+        told: list[str] = []
+        async for _, event in client.stream_events(id, run):
+            if event["type"] == "message_update":
+                for _ in range(2):
+                    for listen in agentsetup._download_listeners:
+                        listen("small", "9 MB")
+                await client.post(f"/conversations/{id}/runs/{run}/abort")
+            if event["type"] == "custom_event" and event["name"] == "notice":
+                told.append(event["data"]["text"])
+        agentsetup._download_listeners.clear()
+    assert [text for text in told if "fetching" in text] == [
+        "fetching local:small (9 MB), once; the answer follows"
+    ]

@@ -130,6 +130,14 @@ def use_local_models() -> None:
     catalog.register_provider("local", _local)
 
 
+_download_listeners: list[Callable[[str, str], None]] = []
+
+
+def watch_downloads(listen: Callable[[str, str], None]) -> None:
+    """Have `listen(model, size)` called while a local model is being fetched."""
+    _download_listeners[:] = [listen]
+
+
 def announce(choice: ModelChoice, tell: Callable[[str], None] = say) -> None:
     """Say which model it is and why, if the command line does not, and which settings mean nothing."""
     with suppress(MisuseError):  # reported where the settings are needed
@@ -142,7 +150,7 @@ def announce(choice: ModelChoice, tell: Callable[[str], None] = say) -> None:
 
 def _local() -> StreamFn:
     """The local models, with a line on stderr while one is being loaded."""
-    from swink.local import Loading, LocalStreamFn, State, say_on_stderr
+    from swink.local import Downloading, Loading, LocalStreamFn, State, megabytes, say_on_stderr
 
     show_download = say_on_stderr()
 
@@ -151,6 +159,9 @@ def _local() -> StreamFn:
         if not loading:
             say_in_passing("")
         show_download(state)
+        if isinstance(state, Downloading) and state.total:
+            for listen in _download_listeners:
+                listen(state.model, megabytes(state.total))
         if loading:
             say_in_passing(f"swink: loading local:{state.model} …")
 

@@ -5,7 +5,7 @@ import asyncio
 
 from swink.app.assistant.sessionfacts import working_directory
 from swink.app.assistant.settings import load_settings
-from swink.app.cli.agentsetup import use_local_models
+from swink.app.cli.agentsetup import use_local_models, watch_downloads
 from swink.app.cli.directory import change_directory, trust_without_person
 from swink.app.cli.servedassistant import ServedAssistant
 from swink.app.cli.terminal import say
@@ -37,6 +37,7 @@ def serve_assistant_command(arguments: argparse.Namespace) -> int:
 async def _serve(arguments: argparse.Namespace) -> int:
     stopped = asyncio.Event()
     app, assistant, entry = make_app(arguments)
+    _tell_downloads(assistant)
     try:
         with interruptible(stopped.set):
             async with serve_app(app, arguments.host, arguments.port) as url:
@@ -69,6 +70,18 @@ def make_app(arguments: argparse.Namespace) -> tuple[AgentApp, ServedAssistant, 
         page=(lambda host: PageDoor(host, assistant, entry)) if arguments.page else False,
     )
     return app, assistant, entry
+
+
+def _tell_downloads(assistant: ServedAssistant) -> None:
+    """Tell pages that wait for it that a local model is being fetched, once for each."""
+    told: set[str] = set()
+
+    def listen(model: str, size: str) -> None:
+        if model not in told:
+            told.add(model)
+            assistant.tell(f"fetching local:{model} ({size}), once; the answer follows")
+
+    watch_downloads(listen)
 
 
 def _tell(url: str, entry: Entry, *, with_page: bool) -> None:

@@ -72,6 +72,13 @@ class ServedAssistant:
             place.choose_mode(chosen.mode)
         return await self.choices(caller, conversation)
 
+    def tell(self, text: str) -> None:
+        """Tell it on the pages that wait for a run."""
+        for place in self._open.values():
+            if place.is_in_use:
+                place.environment.notify(text)
+                place.tell()
+
     async def aclose(self) -> None:
         """End the servers and the background commands of all conversations."""
         async with AsyncExitStack() as ends:

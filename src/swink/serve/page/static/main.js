@@ -10,7 +10,7 @@ import { Settings } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
 import { Transcript } from "./transcript.js";
 
-const page = { id: null, run: null, stopped: new AbortController(), isAtEnd: true };
+const page = { id: null, run: null, stopped: new AbortController(), isAtEnd: true, isReading: false };
 
 const transcript = new Transcript(byId("log"), goBack);
 const approvals = new Approvals(byId("approvals"), answer);
@@ -99,6 +99,12 @@ function take(event) {
     case "tool_execution_end":
       approvals.remove(event.call_id);
       break;
+    case "custom_event":
+      if (event.name === "prompt_progress" && event.data?.total) reading(event.data);
+      break;
+    case "message_update":
+      reading(null);
+      break;
     case "message_end":
       drawFigures();
       if (event.message.role === "user") sidebar.refresh().then(drawHead); // its first prompt is its title
@@ -109,6 +115,15 @@ function take(event) {
       break;
     default:
   }
+}
+
+/** How much of a long prompt a slow model has read; null once it speaks. */
+function reading(progress) {
+  const isShown = page.isReading;
+  page.isReading = progress !== null && progress.done < progress.total;
+  const share = progress && Math.floor((progress.done / progress.total) * 100);
+  if (page.isReading) byId("connection").textContent = `The model reads: ${share} %`;
+  else if (isShown) byId("connection").textContent = "";
 }
 
 /** A sub-agent asks like the agent itself. */
