@@ -3,14 +3,14 @@
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from command_line import SECONDS, STALL, Call, Place, Provider
+from command_line import STALL, Call, Place, Provider
 from editor_process import Process
 from tests.counts import left_to_more
+from tests.patience import wait_until
 
 RUN = Call("bash", command="echo once >> counter; echo started")
 HANG = Call("bash", command="echo once >> counter; sleep 60")
@@ -51,13 +51,6 @@ def wait_for_step(agent: Process, place: Place, provider: Provider, name: str) -
             wait_until(lambda: counted(place.here) == 1)
         case _:
             wait_until(lambda: len(provider.requests) == STEPS[name].asked)
-
-
-def wait_until(is_so: Any) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def is_kept(place: Place, text: str) -> bool:

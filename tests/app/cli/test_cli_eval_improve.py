@@ -2,12 +2,12 @@
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from tests.app.cli.command_line import Place
 from tests.counts import left_to_more
+from tests.patience import wait_until
 
 CITIES = ("oslo", "bergen", "lima", "cairo", "rome", "perth", "tokyo", "quebec", "bern", "turin")
 AGENTS = """
@@ -89,10 +89,7 @@ def test_a_text_that_is_not_accepted_ends_with_1(cities: Place):
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(path.exists)
 
 
 @left_to_more

@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from command_line import SECONDS, STALL, Call, Place, Provider
 from tests.counts import left_to_more
+from tests.patience import wait_until
 
 RUN = Call("bash", command="echo once >> counter; echo started")
 HANG = Call("bash", command="echo once >> counter; sleep 60")
@@ -72,13 +72,6 @@ class Program:
         while not (found := [event for event in self.events if event["type"] == kind]):
             self.read()
         return found[-1]
-
-
-def wait_until(is_so: Any) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def counted(here: Path) -> int:

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from tests.counts import cell_of_more, left_to_more
 from tests.later import Later
+from tests.patience import wait_until
 
 mcp, mcp_types = Later("mcp"), Later("mcp_types")
 HERE = Path(__file__).parent
@@ -120,10 +120,7 @@ def answer_to(process: "subprocess.Popen[bytes]", id: int) -> dict[str, Any]:
 
 
 def wait_for(path: Path, text: str) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists() or path.read_text() != text:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: path.exists() and path.read_text() == text)
 
 
 @left_to_more
