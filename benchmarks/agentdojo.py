@@ -35,6 +35,7 @@ from swink.testing.scripted import script
 ROOT = Path(__file__).parents[1]
 WORDINGS = ("direct", "ignore_previous", "system_message", "injecagent", "important_instructions")
 FENCE = "[untrusted:"
+_EVERY = 10  # a guard looks through mailboxes of 30 kB in each of them
 Guards = Callable[[], Sequence[Policy]]
 CONFIGURATIONS: dict[str, tuple[Guards, bool, bool]] = {
     "no guards": (list, False, True),
@@ -100,8 +101,12 @@ async def measure(package: Path) -> None:
     users = {suite: tasks(package, suite, "user") for suite in SUITES}
     attackers = {suite: tasks(package, suite, "injection") for suite in SUITES}
     pairs = [(u, a) for s in SUITES for u in users[s] if may_be_attacked(package, u) for a in attackers[s]]
+    every = len(pairs)
+    pairs = pairs[::_EVERY]
     benign = [make_case(package, user) for suite in SUITES for user in users[suite]]
-    print(f"{len(benign)} errands, {len(pairs)} pairs of an errand and an attack; no model was asked")
+    print(
+        f"{len(benign)} errands, {len(pairs)} of {every} pairs of an errand and an attack; no model was asked"
+    )
     wordings = attacks(package)
     print("| | " + " | ".join(WORDINGS) + " | errands refused |\n|---|" + "---|" * (len(WORDINGS) + 1))
     for name, how in CONFIGURATIONS.items():
