@@ -4,7 +4,7 @@ Only cases of both runs are compared, paired by case; each weighs the same howev
 that a provider or the harness failed is in no test, but it is listed, and may be a flip.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import fsum
 from pathlib import Path
@@ -143,7 +143,16 @@ Figure = Callable[[Sequence[CaseResult]], float | None]
 
 
 def _changes(pairs: Pairs) -> list[Change]:
-    """Every figure, the pass rate first and the scorers last, each tested as one of all of them.
+    """Every figure with its interval, the pass rate first and the scorers last."""
+    changes: list[Change] = []
+    for change, differences, tests in _tested(pairs):
+        bounded = _bounded if changes else _bounded_rate
+        changes.append(bounded(change, differences, 1 - ALPHA / tests))
+    return changes
+
+
+def _tested(pairs: Pairs) -> Iterator[tuple[Change, list[float], int]]:
+    """Every figure, tested as one of all of them, its differences, and how many are tested.
 
     What cannot be significant, however one-sided, is no test; nor are figures that differ alike in every
     case two tests, such as the pass rate and the only scorer.
@@ -158,14 +167,10 @@ def _changes(pairs: Pairs) -> list[Change]:
     kinds = [_kind(differences) for _, differences in found]
     chances = {kind: change.p or 0.0 for kind, (change, _) in zip(kinds, found, strict=True) if kind}
     corrected = dict(zip(chances, statistics.holm([*chances.values()]), strict=True))
-    changes: list[Change] = []
     for kind, (change, differences) in zip(kinds, found, strict=True):
-        bounded = _bounded if changes else _bounded_rate
         chance = corrected.get(kind, change.p)
         tested = replace(change, p=chance, significant=chance is not None and chance < ALPHA)
-        tests = len(corrected) + (kind not in corrected)
-        changes.append(bounded(tested, differences, 1 - ALPHA / tests))
-    return changes
+        yield tested, differences, len(corrected) + (kind not in corrected)
 
 
 def _kind(differences: Sequence[float]) -> tuple[float, ...]:
