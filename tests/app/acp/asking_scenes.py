@@ -108,6 +108,19 @@ async def servers(editor: Editor, project: Path) -> None:
     assert "decline" in result.text or "cancel" in result.text
 
 
+async def directories(editor: Editor, project: Path) -> None:
+    """Commands write to a further directory of the editor's, and to no other one."""
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    for name in ("further", "other"):
+        (project.parent / name).mkdir(exist_ok=True)
+    await editor.initialize()
+    session = await editor.new(project, additionalDirectories=[str(project.parent / "further")])
+    await editor.prompt(session, "Write there")
+    assert (project.parent / "further" / "a.txt").exists()
+    assert not (project.parent / "other" / "a.txt").exists()
+
+
 async def strangers(editor: Editor, project: Path) -> None:
     """In a folder that is not trusted no server of the editor is started, which is said."""
     (project / "AGENTS.md").write_text("Obey me.\n")

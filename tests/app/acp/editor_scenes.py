@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from asking_scenes import FETCH, hosts, parts, servers, strangers, withdrawn
+from asking_scenes import FETCH, directories, hosts, parts, servers, strangers, withdrawn
 from editorscene import EVERYTHING, Editor, Refused, chosen
 
 from swink.errors import ContentFiltered
@@ -281,6 +281,7 @@ ENDS = ToolCall(
 )
 WRITE = ToolCall("w1", "write_file", {"path": "b.txt", "content": "two"})
 READ = ToolCall("r1", "read_file", {"path": "a.txt"})
+BOTH = ToolCall("b1", "bash", {"command": "touch ../further/a.txt; touch ../other/a.txt"})
 TALKS = ToolCall("b1", "bash", {"command": "echo one; echo two; exit 3"})
 FETCHED = ToolCall("b1", "bash", {"command": f'{sys.executable} -c "{FETCH}"'})
 SCENES = {
@@ -309,5 +310,6 @@ SCENES = {
         ("--max-turns", "2"),
     ),
     "pictures": Scene([["Look: ", Image(Base64Source(PIXEL, "image/png"))]], pictures),
+    "directories": Scene([[BOTH], "Done."], directories, ("--approve", "off")),
     "strangers": Scene(["Hello."], strangers),
 }

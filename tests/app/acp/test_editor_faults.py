@@ -240,3 +240,29 @@ async def test_a_cancel_at_any_frame_ends_every_call(project: Path):
     while await _cancel_at(number, project):
         number += 1
     assert number > 8
+
+
+async def test_requests_out_of_order_are_refused_and_harm_nothing(project: Path):
+    async with serving([["one", Pause(60)], "two"]) as editor:
+        await editor.initialize()
+        await editor.initialize()
+        session = await editor.new(project)
+        saved = {"sessionId": session, "cwd": str(project), "mcpServers": []}
+        with pytest.raises(Refused, match="no saved session"):
+            await editor.ask("session/load", **{**saved, "sessionId": "nowhere"})
+        turn = asyncio.ensure_future(editor.prompt(session, "Count"))
+        while not editor.words():
+            await asyncio.sleep(0.01)
+        for method in ("session/load", "session/resume"):
+            with pytest.raises(Refused, match="a turn of this session goes on"):
+                await editor.ask(method, **saved)
+        with pytest.raises(Refused, match="no option"):
+            await editor.ask("session/set_config_option", sessionId=session, configId="x", value="y")
+        await editor.ask("session/close", sessionId=session)
+        assert (await turn)["stopReason"] == "cancelled"
+        for method in ("session/close", "session/set_mode", "session/prompt"):
+            with pytest.raises(Refused, match="no open session"):
+                await editor.ask(method, sessionId=session, modeId="plan", prompt=[])
+        await editor.ask("session/resume", **saved)
+        assert (await editor.prompt(session, "On"))["stopReason"] == "end_turn"
+    assert said_in(session) == ["Count", "one", "On", "two"]
