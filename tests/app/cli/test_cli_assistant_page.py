@@ -149,3 +149,34 @@ async def test_a_page_that_waits_is_told_once_that_a_model_is_being_fetched():
     assert [text for text in told if "fetching" in text] == [
         "fetching local:small (9 MB), once; the answer follows"
     ]
+
+
+async def test_a_rule_that_is_none_is_refused_and_the_call_still_waits(home: Path):
+    async with assistant([[WRITE], "Done."]) as (client, _):
+        id = await client.begin()
+        run = await client.start(id, "Write it")
+        async for _, event in client.stream_events(id, run):
+            if event["type"] == "custom_event" and event["name"] == "approval_rules":
+                path, body = f"/conversations/{id}/runs/{run}/approvals", {"call_id": "1", "approved": True}
+                for wrong in ("no rule!", "deny write_file"):
+                    for _ in range(50):  # the question is put a moment after the event
+                        refused = await client.post(path, json={**body, "rules": [wrong]})
+                        if refused.status_code != 409:
+                            break
+                        await asyncio.sleep(0.01)
+                    assert refused.status_code == 400, refused.text
+                await client.post(path, json={**body, "approved": False})
+    assert not (home / "made.txt").exists()
+
+
+async def test_a_rule_that_the_page_keeps_allows_the_next_call_without_a_question(home: Path):
+    again = ToolCall("2", "write_file", {"path": "made.txt", "content": "again\n"})
+    async with assistant([[WRITE], [again], "Done."]) as (client, _):
+        id = await client.begin()
+        events = await answered(
+            client, id, await client.start(id), approved=True, rules=["write_file(*.txt)"]
+        )
+    asked = [event["call_id"] for _, event in events if event["type"] == "approval_resolved"]
+    offered = [event["data"]["rules"] for _, event in events if event.get("name") == "approval_rules"]
+    assert offered == [["write_file(made.txt)"]]
+    assert (home / "made.txt").read_text() == "again\n", asked

@@ -10,6 +10,7 @@ from tests.serve.page.pages import open_page
 from swink import tool
 from swink.errors import AuthError
 from swink.messages import Image, ToolCall, UserMessage
+from swink.serve.hosting import current_run
 from swink.testing import Pause
 
 EDITS = [{"old": "one", "new": "1"}, {"old": "two", "new": "2"}, {"old": "three", "new": "3"}]
@@ -293,3 +294,27 @@ def test_a_run_that_fails_says_why(browser: Any):
         page.say("Go")
         page.see("wrong key", ".note.failed")
         page.wait_idle()
+
+
+@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+def test_a_call_is_allowed_by_a_rule_that_was_changed_before(browser: Any, by: str):
+    kept: list[str] = []
+
+    async def approve(request: Any) -> Any:
+        run = current_run()
+        assert run is not None
+        run.offer_rules(request.call_id, ["edit_file(numbers.txt)"], kept.extend)
+        return await run.ask_client(request.call_id)
+
+    calls = Calls()
+    agent = {"tools": [calls.tool], "approve": approve}
+    with open_page(browser, [EDIT, "Done."], agent=agent) as page:
+        page.say("Edit it")
+        page.tab.fill("#approvals input[aria-label=Rule]", "edit_file(*.txt)")
+        if by == "keyboard":
+            page.press("Alt+A", "a")
+        else:
+            page.click("#approvals .always")
+        page.see("Done.", ".reply")
+    assert kept == ["edit_file(*.txt)"]
+    assert calls.edits == [EDITS]

@@ -8,7 +8,7 @@ Clients that leave do not end it. Whatever happens, the events go from `AgentSta
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
@@ -62,6 +62,7 @@ class HostedRun:
         """Takes it out of the runs under way, which are limited; called once, before its end is told."""
         self._agent: Agent[Any, Any] | None = None
         self._approvals: Approvals | None = None
+        self._offered: dict[str, Callable[[Sequence[str]], None]] = {}
         self._is_aborted = self._is_started = False
         self._end: AgentEnd | None = None
 
@@ -116,11 +117,23 @@ class HostedRun:
         """Say something for when it would stop."""
         self._active.follow_up(message)
 
-    def approve(self, call_id: str, answer: Answer) -> None:
-        """Answer a call that waits for approval; `Refused` if it does not."""
+    def approve(self, call_id: str, answer: Answer, rules: Sequence[str] = ()) -> None:
+        """Answer a call that waits for approval; `Refused` if it does not.
+
+        `rules` are kept for the calls to come, where `offer_rules` has offered that.
+        """
         if self._approvals is None or self.is_over:
             raise Refused(409, f"no call {call_id[:80]!r} of this run waits for an approval")
+        if rules:
+            if call_id not in self._offered:
+                raise Refused(409, "this application keeps no rules for this call; answer without rules")
+            self._offered[call_id](rules)
         self._approvals.answer(call_id, answer)
+
+    def offer_rules(self, call_id: str, rules: Sequence[str], take: Callable[[Sequence[str]], None]) -> None:
+        """Tell the client which rules would allow a call and its like; `take` gets those it wants kept."""
+        self._offered[call_id] = take
+        self._tell(CustomEvent("approval_rules", {"call_id": call_id, "rules": list(rules)}))
 
     async def ask_client(self, call_id: str) -> Answer:
         """What the client says to a call that its events have asked about; put off if it says nothing.

@@ -44,6 +44,7 @@ class RunWord(Struct, frozen=True, omit_defaults=True):
     message: list[Message] | None = None
     call_id: str = ""
     answer: KeptAnswer | None = None
+    rules: tuple[str, ...] = ()
 
     def say(self, run: HostedRun) -> None:
         """Say it to a run of this process; `Refused` if the run does not take it."""
@@ -51,7 +52,7 @@ class RunWord(Struct, frozen=True, omit_defaults=True):
             case "abort":
                 run.abort()
             case "approve":
-                run.approve(self.call_id, answer_of(self.answer or KeptAnswer("no")))
+                run.approve(self.call_id, answer_of(self.answer or KeptAnswer("no")), self.rules)
             case "steer":
                 run.steer(self.message or [])
             case "follow_up":

@@ -72,6 +72,8 @@ class Approval(_Body, frozen=True):
     """Why, for the model; of an approved call a note on what of it was refused."""
     arguments: dict[str, Any] | None = None
     """Other arguments to run the call with, if it is approved."""
+    rules: Annotated[list[ShortText], Meta(max_length=20)] = []
+    """Rules to keep for the calls to come, if it is approved and the event `approval_rules` offered some."""
 
 
 class NewFork(_Body, frozen=True):

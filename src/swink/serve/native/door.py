@@ -166,7 +166,8 @@ class NativeDoor:
         if any(call.call_id == given.call_id for call in conversation.pending) and run.is_over:
             run = await conversation.start(None, approvals={given.call_id: answer})
         else:
-            word = RunWord("approve", call_id=given.call_id, answer=keep_answer(answer))
+            rules = tuple(given.rules) if given.approved else ()
+            word = RunWord("approve", call_id=given.call_id, answer=keep_answer(answer), rules=rules)
             await conversation.tell(run, word)
         await exchange.send_json(200, StartedRun(run.id))
 

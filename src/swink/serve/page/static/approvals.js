@@ -13,6 +13,7 @@ export class Approvals {
     this.answer = answer;
     this.waiting = new Map();
     this.coming = new Map();
+    this.rules = new Map();
     this.shown = null;
     section.addEventListener("keydown", (event) => this.key(event));
   }
@@ -21,6 +22,14 @@ export class Approvals {
   add(call) {
     this.remove(call.id);
     this.coming.set(call.id, setTimeout(() => this.show(call), A_MOMENT));
+  }
+
+  /** Rules that would allow this call and its like; the person may change them. */
+  offer(id, rules) {
+    this.rules.set(id, rules);
+    if (this.shown !== id) return;
+    this.shown = null;
+    this.draw();
   }
 
   show(call) {
@@ -48,7 +57,7 @@ export class Approvals {
 
   key(event) {
     if (event.target.matches("input[type=text]") || event.ctrlKey || event.metaKey || event.altKey) return;
-    const found = { y: "button.yes", n: "button.no" }[event.key];
+    const found = { y: "button.yes", n: "button.no", a: "button.always" }[event.key];
     if (found === undefined) return;
     event.preventDefault();
     this.section.querySelector(found)?.click();
@@ -98,7 +107,22 @@ export class Approvals {
     const head = element("h2", {}, "Run ", element("code", { textContent: call.name }), "? ", count);
     const others = Object.fromEntries(Object.entries(call.shown ?? {}).filter(([name]) => !parts.length || !["edits", "content"].includes(name)));
     const body = element("div", { className: "asked", tabIndex: 0, role: "region", "aria-label": "What it would do" }, argumentList(others), ...parts);
-    return [head, body, element("div", { className: "decide" }, yes, no, reason)];
+    return [head, body, element("div", { className: "decide" }, yes, no, reason), ...this.always(call)];
+  }
+
+  /** Allow it and its like from now on, by rules that can be changed before. */
+  always(call) {
+    const offered = this.rules.get(call.id) ?? [];
+    if (!offered.length) return [];
+    const fields = offered.map((rule) => element("input", { type: "text", value: rule, spellcheck: false, "aria-label": "Rule" }));
+    const keep = () => {
+      const rules = fields.map((field) => field.value.trim()).filter(Boolean);
+      if (!rules.length || !this.waiting.has(call.id)) return;
+      this.remove(call.id);
+      this.answer(call, { approved: true, rules });
+    };
+    const button = element("button", { type: "button", className: "always", textContent: "Always, by this rule (a)", onclick: keep });
+    return [element("div", { className: "decide" }, button, ...fields)];
   }
 
   decide(call, approved, reason, boxes) {

@@ -101,6 +101,7 @@ function take(event) {
       break;
     case "custom_event":
       if (event.name === "prompt_progress" && event.data?.total) reading(event.data);
+      if (event.name === "approval_rules") approvals.offer(event.data.call_id, event.data.rules);
       break;
     case "message_update":
       reading(null);
@@ -174,8 +175,8 @@ async function stop() {
 }
 
 /** Send what was decided; a call that waited too long is answered too, and a new run goes on with it. */
-async function answer(call, { approved, reason, chosen }) {
-  const body = { call_id: call.id, approved, ...(reason ? { reason } : {}), ...(chosen ? { arguments: chosen } : {}) };
+async function answer(call, { approved, reason, chosen, rules }) {
+  const body = { call_id: call.id, approved, ...(reason ? { reason } : {}), ...(chosen ? { arguments: chosen } : {}), ...(rules ? { rules } : {}) };
   const place = page.run === null ? "approvals" : `runs/${page.run}/approvals`;
   try {
     const { run_id: next } = await ask("POST", `conversations/${page.id}/${place}`, body);
