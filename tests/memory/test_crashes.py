@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.more
 @pytest.mark.parametrize("store", ["jsonl", "sqlite"])
 def test_no_acknowledged_turn_is_missing_after_a_kill(store: str, tmp_path: Path):
-    times = 100 if MORE else 20
+    times = 100 if MORE else 8
     command = [sys.executable, "-m", "tests.memory.crashing", store, str(tmp_path), str(times)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600)
     assert done.returncode == 0, done.stderr

@@ -63,7 +63,7 @@ def killed_while_writing(store: Store, id: str, when: random.Random) -> int:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_no_acknowledged_turn_is_missing_and_no_half_turn_is_there(store: Store):
     when = random.Random(7)
-    for _ in range(100 if MORE else 20):
+    for _ in range(100 if MORE else 8):
         id = store.sync.create().id
         acknowledged = killed_while_writing(store, id, when)
         # A server may still be storing what the child sent last; a claim comes after that.
