@@ -105,7 +105,17 @@ class Environment:
         """Install with uv, which is far quicker, or with pip; whether that worked."""
         limits = ["-c", str(constraints)] if constraints else []
         if uv := shutil.which("uv"):
-            command = [uv, "pip", "install", "--python", self.python, "--quiet", *limits, *what]
+            command = [
+                uv,
+                "pip",
+                "install",
+                "--compile-bytecode",
+                "--python",
+                self.python,
+                "--quiet",
+                *limits,
+                *what,
+            ]
             return subprocess.run(command, cwd=self.place).returncode == 0
         return self.run("-m", "pip", "install", "--quiet", *limits, *what, cwd=self.place)
 
