@@ -89,6 +89,8 @@ class Part:
     def __init__(self, ends: list[Any], key: Any = None, options: Any = None) -> None:
         self._ends, self._key, self.options = ends, key, options
 
+    def failed(self, error: BaseException) -> None: ...
+
     def end(self, *told: Any) -> None:
         if self._key is not None:
             self._ends.append((*self._key, told[0].is_error))
