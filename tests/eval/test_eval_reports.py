@@ -369,6 +369,12 @@ def test_an_error_that_fails_every_case_alike_is_told_once():
     assert table.count("! c") == 30
 
 
+def test_the_table_says_how_much_of_it_is_from_the_cache():
+    results = [attempt("a", cached=True), attempt("b")]
+    assert "1 of 2 attempts from the cache" in console_table(summary_of(results), results)
+    assert "cache" not in console_table(summary_of(results[1:]), results[1:])
+
+
 def test_a_comparison_names_the_baseline_and_keeps_what_was_said_before(tmp_path: Path):
     now, before = [attempt(passed=False)], [attempt()]
     write_reports(tmp_path, summary_of(now), now, manifest_of(now), before, "Tuesday *1*")

@@ -55,10 +55,11 @@ def bfcl(case: Case, trajectory: Trajectory) -> Score:
     row = row_of(case, "bfcl", "category", "functions", "answers")
     category = str(row["category"])
     calls = [(call.name, call.arguments) for call in trajectory.calls if call.turn == 1]
+    made = "1 call was made" if len(calls) == 1 else f"{len(calls)} calls were made"
     if category.endswith("irrelevance"):
-        return Score(float(not calls), f"{len(calls)} calls were made, none is expected")
+        return Score(float(not calls), f"{made}, none is expected")
     if category.endswith("relevance"):
-        return Score(float(bool(calls)), f"{len(calls)} calls were made, at least one is expected")
+        return Score(float(bool(calls)), f"{made}, at least one is expected")
     wrong = wrong_calls(row["functions"], row["answers"], calls, _language(category))
     return Score(0.0, wrong) if wrong else Score(1.0, "the calls are the expected ones")
 

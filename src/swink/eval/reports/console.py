@@ -116,7 +116,10 @@ def _totals(summary: RunSummary, paint: _Paint) -> list[str]:
         rate += f" (95 % interval {percent(low)} to {percent(high)})"
     cost = "cost unknown" if summary.cost is None else dollars(summary.cost)
     lines = [f"{paint(counted(summary.cases, 'case'), 'bold')}: {', '.join(parts)}"]
-    lines.append(f"{rate} · {cost} · {seconds(summary.duration)}")
+    cached = f" · {summary.cached:,} of {counted(summary.attempts, 'attempt')} from the cache" * bool(
+        summary.cached
+    )
+    lines.append(f"{rate} · {cost} · {seconds(summary.duration)}{cached}")
     if len(summary.pass_at_k) > 1:
         at = [f"pass@{k} {percent(value)}" for k, value in summary.pass_at_k.items()]
         hat = [f"pass^{k} {percent(value)}" for k, value in summary.pass_hat_k.items()]
