@@ -311,6 +311,10 @@ def test_a_call_is_allowed_by_a_rule_that_was_changed_before(browser: Any, by: s
     with open_page(browser, [EDIT, "Done."], agent=agent) as page:
         page.say("Edit it")
         page.tab.fill("#approvals input[aria-label=Rule]", "edit_file(*.txt)")
+        first = page.tab.locator("#approvals input[type=checkbox]").first
+        first.uncheck()
+        assert page.tab.locator("#approvals .always").is_disabled()
+        first.check()
         if by == "keyboard":
             page.press("Alt+A", "a")
         else:

@@ -98,6 +98,8 @@ export class Approvals {
       const count = boxes.filter((box) => box.checked).length;
       yes.textContent = count === boxes.length ? "Allow (y)" : `Allow ${count} of ${boxes.length} (y)`;
       yes.disabled = count === 0;
+      const whole = this.section.querySelector("button.always");
+      if (whole !== null) whole.disabled = count < boxes.length; // a rule allows all of it
     };
     for (const box of boxes) box.addEventListener("change", tell);
     reason.addEventListener("keydown", (event) => {
