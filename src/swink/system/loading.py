@@ -19,7 +19,8 @@ def load_object(name: str, what: str, directory: str | Path | None = None) -> An
     """
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise MisuseError(f"{what} {name}: write MODULE:FUNCTION, e.g. {what} tools:weather")
+        stem = (module or "tools").removesuffix(".py").removeprefix("./").replace(os.sep, ".")
+        raise MisuseError(f"{what} {name}: write MODULE:FUNCTION, e.g. {what} {stem}:make")
     if module.endswith(".py") or os.sep in module:
         dotted = module.removesuffix(".py").removeprefix("./").replace(os.sep, ".")
         raise MisuseError(f"{what} {name}: name the module, not its file: {what} {dotted}:{attribute}")
