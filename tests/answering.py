@@ -5,6 +5,7 @@ asks for are made from the schema.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,8 @@ from threading import Thread
 from typing import Any
 
 TEXT = "It is 18 °C and clear."
+OUTPUT = re.compile("output|final_result")
+"""Names of tools that take a typed answer."""
 
 
 @contextmanager
@@ -138,8 +141,8 @@ def responses(asked: dict[str, Any]) -> dict[str, Any]:
 
 def called_of(offered: list[tuple[str, Any]], answered: bool) -> tuple[str, Any] | None:
     """The call that the model makes: of the first tool, then of the one that takes the output."""
-    outputs = [(name, schema) for name, schema in offered if "output" in name]
-    others = [(name, schema) for name, schema in offered if "output" not in name]
+    outputs = [each for each in offered if OUTPUT.search(each[0])]
+    others = [each for each in offered if not OUTPUT.search(each[0])]
     for name, schema in outputs if answered or not others else others:
         return name, value_of(schema)
     return None

@@ -4,16 +4,14 @@ What a page shows below a program, as a block of `text`, is what the program pri
 asks one on loopback, through the variable that names its address; what it prints is not compared.
 """
 
-import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.answering import TEXT, answering_model
-from tests.counts import MORE, left_to_more
+from tests.answering import answering_model
+from tests.counts import MORE
 from tests.local.conftest import weights as weights
 from tests.pages import PAGES, ROOT, Block, programs_of, run_block
 from tests.postgres import postgres as postgres
@@ -74,21 +72,6 @@ def test_the_program_runs_as_pasted(name: str, tmp_path: Path, request: pytest.F
     assert not [line for line in complained.splitlines() if not line.startswith(TOLD)]
     if block.said is not None and not is_real(block):
         assert said == block.said
-
-
-@left_to_more
-@pytest.mark.parametrize(("number", "library"), list(enumerate(("pydantic_ai", "agents", "langchain"))))
-def test_the_program_of_the_other_library_runs_too(number: int, library: str, model: dict[str, str]):
-    """In `.venv/peers`, an environment that people make who want to compare: `pip install` of all three."""
-    python = ROOT / ".venv" / "peers" / "bin" / "python"
-    if not python.exists():
-        pytest.skip("the other libraries are not here")
-    page = (ROOT / "docs" / "coming-from" / "overview.md").read_text("utf-8")
-    code = re.findall(r"^```python3\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[number]
-    assert library in code
-    env = {**os.environ, **model, "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-    done = subprocess.run([str(python), "-c", code], env=env, capture_output=True, text=True, timeout=100)
-    assert (done.stdout, done.returncode) == (f"{TEXT}\n", 0), done.stderr
 
 
 def test_every_block_that_looks_like_python_is_run():
