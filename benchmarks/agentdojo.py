@@ -19,6 +19,7 @@ import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace
@@ -35,7 +36,7 @@ from swink.testing.scripted import script
 ROOT = Path(__file__).parents[1]
 WORDINGS = ("direct", "ignore_previous", "system_message", "injecagent", "important_instructions")
 FENCE = "[untrusted:"
-_EVERY = 10  # a guard looks through mailboxes of 30 kB in each of them
+_PAIRS = 50  # a guard looks through mailboxes of 30 kB in each of them
 Guards = Callable[[], Sequence[Policy]]
 CONFIGURATIONS: dict[str, tuple[Guards, bool, bool]] = {
     "no guards": (list, False, True),
@@ -102,7 +103,7 @@ async def measure(package: Path) -> None:
     attackers = {suite: tasks(package, suite, "injection") for suite in SUITES}
     pairs = [(u, a) for s in SUITES for u in users[s] if may_be_attacked(package, u) for a in attackers[s]]
     every = len(pairs)
-    pairs = pairs[::_EVERY]
+    pairs = Random(1).sample(pairs, _PAIRS)  # in order, the same attackers would come again
     benign = [make_case(package, user) for suite in SUITES for user in users[suite]]
     print(
         f"{len(benign)} errands, {len(pairs)} of {every} pairs of an errand and an attack; no model was asked"

@@ -11,7 +11,7 @@ from tests.counts import MORE
 from tests.eval.improving import CITIES, Caller, Reader, Writer, calling, everything, rounds_in, suite_of
 
 from swink import Agent
-from swink.errors import AuthError, InvalidInput, MisuseError
+from swink.errors import AuthError, InvalidInput, MissingKey, MisuseError
 from swink.eval.cassettes import recording
 from swink.eval.improve import NothingToImprove, improve
 from swink.eval.improve.bettertexts import SearchTrouble, split_cases
@@ -113,6 +113,15 @@ async def test_cases_that_the_provider_failed_are_no_failures_of_the_text(tmp_pa
 
     with pytest.raises(SearchTrouble, match=r"6 of 6 attempts could not be judged \(.*no credit"):
         await improve(Broken(), suite_of(), "system_prompt", output=tmp_path / "o")
+
+
+async def test_a_missing_key_is_told_as_one_and_not_as_a_failure(tmp_path: Path):
+    class Keyless(Writer):
+        def said(self, context: Any) -> Any:
+            return MissingKey("no API key for openai")
+
+    with pytest.raises(MisuseError, match=r"no attempt could be made \(.*no API key for openai"):
+        await improve(Keyless(), suite_of(), "system_prompt", output=tmp_path / "o")
 
 
 async def test_the_budget_ends_the_search_and_a_larger_one_goes_on(tmp_path: Path):
@@ -241,7 +250,7 @@ async def test_a_directory_is_gone_on_with_only_for_the_same_search(tmp_path: Pa
         await improve(Writer(), suite_of(), "system_prompt", output=tmp_path / "o")
     with pytest.raises(OtherRun, match="another training, holdout, seed: resume it with the same one"):
         await improve(Writer(), suite_of(), "system_prompt", output=tmp_path / "o", resume=True, seed=1)
-    with pytest.raises(OtherRun, match="another the text of the target"):
+    with pytest.raises(OtherRun, match="another text of the target"):
         await improve(Writer(known="x"), suite_of(), "system_prompt", output=tmp_path / "o", resume=True)
     (tmp_path / "o" / "rounds.jsonl").write_text("{}\n")
     with pytest.raises(BadResults, match=r"rounds\.jsonl cannot be read"):

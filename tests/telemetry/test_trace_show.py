@@ -147,6 +147,11 @@ def test_the_tree_has_times_tokens_and_money(tmp_path: Path):
     assert lines[1].split()[-4:] == ["3", "→", "3", "<$0.0001"]
 
 
+def test_attempts_are_named_by_their_cases(tmp_path: Path):
+    path = write(tmp_path / "t", span(1, "eval case", 0, 9, **{"swink.eval.case": "oslo"}))
+    assert shown(path)[1].startswith("eval case oslo ")
+
+
 def test_the_line_above_sums_up_requests_tokens_and_money(tmp_path: Path):
     asked = {
         "gen_ai.operation.name": "chat",

@@ -176,9 +176,9 @@ def _node(name: str, began: float, seconds: float, about: Mapping[str, Any]) -> 
         return value if type(value) is int else None
 
     cost, error = about.get("swink.cost"), about.get("error.type")
-    turn = whole("swink.turn")
+    which = about.get({"turn": "swink.turn", "eval case": "swink.eval.case"}.get(name, ""))
     return TraceNode(
-        name if name != "turn" or turn is None else f"turn {turn}",
+        name if which is None else f"{name} {which}",
         began,
         max(seconds, 0.0),
         whole("gen_ai.usage.input_tokens"),

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from swink import Agent
 from swink.agent.config import Model
-from swink.errors import AgentError, InvalidInput
+from swink.errors import AgentError, InvalidInput, MissingKey, MisuseError
 from swink.eval.attempt import Factory
 from swink.eval.case import Case, Suite
 from swink.eval.compare import compare_results
@@ -300,7 +300,10 @@ class _Search(Struct):
             raise _Spent
         troubled = [one for one in results if one.error_source in ("provider", "harness", "factory")]
         if troubled:
-            why = f"{troubled[0].case_id}: {troubled[0].error}"
+            error = str(troubled[0].error)
+            why = f"{troubled[0].case_id}: {error}"
+            if error.startswith(MissingKey.__name__):
+                raise MisuseError(f"no attempt could be made ({why})")
             raise SearchTrouble(f"{len(troubled)} of {len(results)} attempts could not be judged ({why})")
         return results
 

@@ -51,7 +51,7 @@ class Journal:
             raise MisuseError(f"{self.directory} {what}, or name another directory")
         if before is not None and before != plan:
             names = [name for name in plan.__struct_fields__ if getattr(before, name) != getattr(plan, name)]
-            told = ", ".join("the text of the target" if name == "text" else name for name in names)
+            told = ", ".join("text of the target" if name == "text" else name for name in names)
             raise OtherRun(f"{self.directory} is a search with another {told}: resume it with the same one")
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
