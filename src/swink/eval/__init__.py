@@ -6,6 +6,7 @@ from swink.eval.case import Environment as Environment
 from swink.eval.case import Evaluator as Evaluator
 from swink.eval.case import ExpectedCall as ExpectedCall
 from swink.eval.case import ExpectedResponse as ExpectedResponse
+from swink.eval.case import PriorMessage as PriorMessage
 from swink.eval.case import SimulatedTool as SimulatedTool
 from swink.eval.case import SimulatedUser as SimulatedUser
 from swink.eval.case import Suite as Suite
