@@ -12,7 +12,7 @@ from tests.scripted import make
 from swink import AssistantMessage, UserMessage
 from swink.errors import InvalidInput
 from swink.memory import JsonlStore, MemoryStore, family
-from swink.memory.meta import new_meta
+from swink.memory.meta import check_id, new_meta
 from swink.messages import Cost, CustomMessage, Text, ToolCall, ToolResultMessage
 from swink.messages.records import Label
 
@@ -124,3 +124,9 @@ def test_values_in_details_come_back_as_the_docs_say(tmp_path: Path):
         "inf": math.inf,
         "odd": "<object>",
     }
+
+
+@pytest.mark.parametrize("id", [7, None, b"a", Path("a")])
+def test_an_id_that_is_no_text_is_refused_by_its_type(id: Any):
+    with pytest.raises(InvalidInput, match=f"is a str, not {type(id).__name__}"):
+        check_id(id)
