@@ -106,7 +106,12 @@ class SimulatedTool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PriorMessage(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was said in a conversation before the case begins."""
+    """What was said in a conversation before the case begins.
+
+    Args:
+        role: who said it
+        content: the text
+    """
 
     role: Literal["user", "assistant"]
     content: str
