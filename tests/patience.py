@@ -8,12 +8,14 @@ SECONDS = 90.0
 """Only bounds a hang; a machine may be busy."""
 
 
-def wait_until(is_so: Callable[[], object], what: Callable[[], object] = lambda: "it") -> None:
+def wait_until(
+    is_so: Callable[[], object], what: Callable[[], object] = lambda: "it", *, seconds: float = SECONDS
+) -> None:
     """Wait in this thread until something is so; `what` says what there is instead, if it never is."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not so after {SECONDS:g} s: {what()}")
+            raise AssertionError(f"not so after {seconds:g} s: {what()}")
         time.sleep(0.01)
 
 

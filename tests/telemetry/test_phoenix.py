@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from tests.counts import left_to_more
+from tests.patience import wait_until
 
 from swink import Agent, ToolCall, Usage, tool
 from swink.telemetry import instrument, uninstrument
@@ -55,11 +55,9 @@ def phoenix(tmp_path: Path) -> Iterator[str]:
         process = subprocess.Popen([str(PHOENIX), "serve"], env=env, stdout=log, stderr=log, cwd=tmp_path)
         try:
             url = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + _WITHIN
-            while not answers(url):
-                assert process.poll() is None, (tmp_path / "log").read_text()
-                assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-                time.sleep(0.2)
+            log_of = (tmp_path / "log").read_text
+            wait_until(lambda: answers(url) or process.poll() is not None, log_of, seconds=_WITHIN)
+            assert process.poll() is None, log_of()
             yield url
         finally:
             process.kill()
@@ -83,6 +81,10 @@ def projects(url: str) -> list[dict[str, Any]]:
     return [edge["node"] for edge in found["data"]["projects"]["edges"]]
 
 
+def is_priced(project: dict[str, Any]) -> bool:
+    return bool(project["tokenCountTotal"] and project["costSummary"]["total"]["cost"])
+
+
 @left_to_more
 @pytest.mark.skipif(not PHOENIX.exists(), reason=".ci/run could not install arize-phoenix")
 def test_phoenix_shows_the_run_with_its_tokens_and_what_it_cost(phoenix: str):
@@ -98,12 +100,7 @@ def test_phoenix_shows_the_run_with_its_tokens_and_what_it_cost(phoenix: str):
     finally:
         uninstrument()
         tracers.shutdown()
-    deadline = time.monotonic() + _WITHIN
-    while not [
-        one for one in projects(phoenix) if one["tokenCountTotal"] and one["costSummary"]["total"]["cost"]
-    ]:
-        assert time.monotonic() < deadline, projects(phoenix)
-        time.sleep(0.2)
+    wait_until(lambda: any(map(is_priced, projects(phoenix))), lambda: projects(phoenix), seconds=_WITHIN)
     [project] = [one for one in projects(phoenix) if one["traceCount"]]
     assert (project["traceCount"], project["tokenCountTotal"]) == (1, 2_400)
     assert result.cost is not None

@@ -66,6 +66,7 @@ def agent_app(
         protocols: "native", "openai", "ag-ui", "vercel"
         limits: what is allowed, such as runs at the same time
         directory: groups the conversations in the store
+        claims: lets one process at a time run a conversation, for a store that cannot do so itself
     """
     host = Host(factory, store, limits, directory=directory, claims=claims)
     for name in protocols:
