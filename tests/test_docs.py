@@ -2,12 +2,14 @@
 
 import importlib
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import swink
+from swink.app.cli.commands import parse_arguments
 from tests.pages import PAGES, ROOT
 
 NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]
@@ -45,6 +47,17 @@ def anchors_of(path: Path) -> set[str]:
     """The fragments that a page's headings can be linked by."""
     headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands_of(text: str) -> list[list[str]]:
+    """The arguments of the swink commands in a page's consoles, up to a pipe or another command."""
+    consoles = re.findall(r"^```(?:sh|console)\b.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    found: list[list[str]] = []
+    for line in re.findall(r"^(?:\$ )?swink(?: .*)?$", "".join(consoles), re.MULTILINE):
+        words = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        found.append(list(iter(lambda words=words: next(words, "|"), "|"))[1:])
+    return [words[: words.index("&&")] if "&&" in words else words for words in found]
 
 
 def exists(name: str) -> bool:
@@ -88,6 +101,17 @@ def test_what_the_page_imports_from_swink_is_there(page: str):
     for module, names in re.findall(r"^from (swink[\w.]*) import ([\w, ]+)$", TEXTS[page], re.MULTILINE):
         for name in names.replace(" ", "").split(","):
             assert exists(f"{module}.{name}"), f"{module}.{name}"
+
+
+@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if commands_of(text)])
+def test_the_commands_of_the_page_are_understood(page: str):
+    for words in commands_of(TEXTS[page]):
+        parse_arguments(words)  # exits where it does not understand them
+
+
+def test_a_command_ends_at_a_pipe_at_the_next_one_and_at_a_comment():
+    text = "```console\n$ swink run 'a | b' | jq .\nswink: said\n```\n```sh\nswink init && cd a  # now\n```\n"
+    assert commands_of(text) == [["run", "a | b"], ["init"]]
 
 
 def test_what_the_changelog_says_to_use_instead_exists():
