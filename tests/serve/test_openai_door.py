@@ -384,6 +384,18 @@ async def test_a_structured_output_is_the_text_of_the_reply(streamed: bool):
         assert City.model_validate_json(response.output_text) == City(name="Oslo", people=700_000)
 
 
+@both
+async def test_a_structured_output_of_the_agents_own_is_said_although_it_is_a_call(streamed: bool):
+    call = ToolCall("call_1", "final_output", {"name": "Oslo", "people": 700_000})
+    async with serving([["Let me see.", call], call], output=City) as served:
+        completion = await served.chat(streamed)
+        before, json_text = completion.choices[0].message.content.split("\n\n")
+        assert before == "Let me see."
+        assert City.model_validate_json(json_text) == City(name="Oslo", people=700_000)
+        response = await served.respond(streamed)
+        assert City.model_validate_json(response.output_text) == City(name="Oslo", people=700_000)
+
+
 async def test_a_structured_output_that_the_model_never_gives_is_an_error():
     async with serving(["no", "no", "no", "no"]) as served:
         with pytest.raises(openai.InternalServerError):

@@ -23,15 +23,18 @@ from swink.messages.redact import redact_text
 from swink.serve.hosting import HostedRun
 from swink.serve.openai.asked import AskedOfAgent
 from swink.serve.openai.spoken import (
+    MessageSpoken,
     ReplyRestarted,
     RunOutcome,
     Speech,
     Spoken,
+    SpokenText,
     WholeSpeech,
 )
 from swink.serve.openaiwire import failure
 from swink.serve.web import Exchange, StreamWriter
 from swink.serve.web.eventsource import SILENT
+from swink.tools.definition import FINAL_OUTPUT
 
 _STATUS = {
     "context_window_exceeded": 400,
@@ -84,6 +87,7 @@ async def send_whole(
         case RunFailure():
             await _send_failure(exchange, ended)
         case RunOutcome():
+            said.pieces.extend(_own_answer(ended))
             await exchange.send_json(200, write(said.pieces, ended))
 
 
@@ -120,6 +124,7 @@ async def send_stream(
         case RunFailure(message, kind):
             lines += reply.fail(message, kind)
         case RunOutcome():
+            lines += [line for piece in _own_answer(ended) for line in reply.write(piece)]
             lines += reply.finish(ended)
     await writer.write(b"".join(lines))
 
@@ -154,14 +159,22 @@ def _outcome(run: HostedRun, last: AgentEvent | None, asked: AskedOfAgent) -> Ru
         return RunFailure(
             f"the agent waits for an approval of {names}, which this protocol cannot give", "misuse"
         )
+    replies = [message for message in result.messages if isinstance(message, AssistantMessage)]
+    by_call = bool(replies) and any(call.name == FINAL_OUTPUT for call in replies[-1].tool_calls)
     try:
         result.raise_for_error()
-        json = None if asked.output is None else encode(result.output).decode()
+        json = encode(result.output).decode() if by_call or asked.output is not None else None
     except AgentError as error:
         return RunFailure(redact_text(str(error)), error.kind)
-    replies = [message for message in result.messages if isinstance(message, AssistantMessage)]
     is_cut = bool(replies) and replies[-1].stop_reason == "length"
+    if asked.output is None:
+        return RunOutcome((), is_cut, result.usage, own=json)
     return RunOutcome((), is_cut, result.usage, json)
+
+
+def _own_answer(outcome: RunOutcome) -> list[Speech]:
+    """A structured output that the agent gave by a call, which the client has not seen."""
+    return [] if outcome.own is None else [SpokenText(outcome.own), MessageSpoken()]
 
 
 def _is_complete(run: HostedRun) -> bool:

@@ -52,7 +52,9 @@ class RunOutcome(Struct, frozen=True):
     """Whether the last reply reached the limit of its length."""
     usage: Usage = Usage()
     json: str | None = None
-    """The structured output, which goes out instead of what was said."""
+    """The structured output that the client asked for, which goes out instead of what was said."""
+    own: str | None = None
+    """One that the agent has of its own and gave by a call; it goes out after what was said."""
 
     @property
     def reason(self) -> StopReason:
