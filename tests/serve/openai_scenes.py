@@ -12,7 +12,7 @@ class Chat:
     """A client of chat completions, which keeps the history itself."""
 
     def __init__(self, client: Any, scene: dict[str, Any]) -> None:
-        self._ask = client.chat.completions
+        self._ask: Any = client.chat.completions
         self._history: list[Any] = []
         self._body: dict[str, Any] = {"model": "agent", "messages": self._history}
         if scene["schema"]:
@@ -22,8 +22,8 @@ class Chat:
             self._body["tools"] = [{"type": "function", "function": each} for each in scene["tools"]]
 
     def say(self, text: str, image: str | None) -> None:
-        shown = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}}]
-        content = [{"type": "text", "text": text}, *shown] if image else text
+        shown: list[Any] = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}}]
+        content: Any = [{"type": "text", "text": text}, *shown] if image else text
         self._history.append({"role": "user", "content": content})
 
     def bring(self, call: dict[str, Any], content: str) -> None:
@@ -49,7 +49,7 @@ class Chat:
     def _read(self, completion: Any, seen: dict[str, Any]) -> None:
         (choice,) = completion.choices
         message = choice.message
-        calls = message.tool_calls or []
+        calls: list[Any] = message.tool_calls or []
         seen["text"] = message.content or ""
         seen["thinking"] = getattr(message, "reasoning_content", None) or ""
         seen["calls"] = [
@@ -57,7 +57,7 @@ class Chat:
             for each in calls
         ]
         seen["finish"], seen["tokens"] = choice.finish_reason, completion.usage.total_tokens
-        made = [
+        made: list[Any] = [
             {
                 "id": each["id"],
                 "type": "function",
@@ -65,7 +65,7 @@ class Chat:
             }
             for each in seen["calls"]
         ]
-        said = {"role": "assistant", "content": message.content}
+        said: dict[str, Any] = {"role": "assistant", "content": message.content}
         self._history.append({**said, "tool_calls": made} if made else said)
 
 
@@ -73,7 +73,7 @@ class Responses:
     """A client of the Responses API, which goes on with `previous_response_id`."""
 
     def __init__(self, client: Any, scene: dict[str, Any]) -> None:
-        self._ask = client.responses
+        self._ask: Any = client.responses
         self._body: dict[str, Any] = {"model": "agent", "input": []}
         if scene["schema"]:
             format = {"type": "json_schema", "name": "town", "schema": scene["schema"]}
@@ -87,7 +87,7 @@ class Responses:
             "image_url": f"data:image/png;base64,{image}",
             "detail": "auto",
         }
-        content = [{"type": "input_text", "text": text}, *([picture] if image else [])]
+        content: Any = [{"type": "input_text", "text": text}, *([picture] if image else [])]
         self._body["input"] = [{"role": "user", "content": content}]
 
     def bring(self, call: dict[str, Any], output: str) -> None:

@@ -127,6 +127,32 @@ def test_names_cannot_move_the_cursor_or_show_secrets(tmp_path: Path):
     assert key not in line
 
 
+def test_no_text_of_the_file_moves_the_cursor(tmp_path: Path):
+    date = {"ph": "M", "name": "process_name", "args": {"name": "swink", "began": "\x1b]0;x\x07now"}}
+    evil = {"error.type": "bad\x1b[31m\n\nred", "swink.turn": {"\x1b[2J": 1}}
+    path = write(tmp_path / "t.json", date, span(1, "turn", 0, 5, **evil))
+    told = [*shown(path), summary_of(read_trace(path))]
+    assert all(text.isprintable() for text in told), told
+
+
+@pytest.mark.parametrize("time", [10**400, 1e308, -1e300])
+def test_a_span_with_an_impossible_time_is_counted_as_unreadable(tmp_path: Path, time: float):
+    path = write(tmp_path / "t.json", span(1, "turn", 0, 5), span(2, "turn", time, 5), span(3, "t", 0, time))
+    assert read_trace(path).problems == ["lines that cannot be read: 2"]
+    assert len(shown(path)) == 2
+
+
+def test_figures_that_cannot_be_are_left_out(tmp_path: Path):
+    about = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": -5, "swink.cost": 1.7e308}
+    path = write(tmp_path / "t.json", span(1, "chat", 0, 5, **about), {**span(2, "x", 0, 5), "pid": [1]})
+    assert [(node.input, node.cost) for node in read_trace(path).roots] == [(None, None)] * 2
+
+
+def test_a_tree_of_any_depth_is_drawn_in_room_that_it_has(tmp_path: Path):
+    deep = [span(number, "turn", number, 5, parent=number - 1) for number in range(1, 3_000)]
+    assert max(len(row.branch) for row in rows_of(read_trace(write(tmp_path / "t.json", *deep)).roots)) < 300
+
+
 def test_the_tree_has_times_tokens_and_money(tmp_path: Path):
     lines = shown(trace_at(tmp_path / "t"))
     end = lines[0].index("begins") - 2

@@ -12,9 +12,14 @@ import msgspec
 from msgspec import Struct, field
 
 from swink.errors import MisuseError
+from swink.system.oneline import shorten
 
 MOST_SPANS = 200_000
 _LONGEST_LINE = 64 * 2**20
+_LONGEST_DATE, _LONGEST_ERROR = 40, 100
+"""Columns that texts of the file may take; it may be anybody's."""
+_MOST_TIME, _MOST = 1e15, 10**15
+"""Microseconds, tokens and dollars below which a figure can be one."""
 _MEANING = "swink run --trace FILE writes one"
 
 
@@ -115,7 +120,7 @@ class _Reader:
     def _take(self, event: Any) -> None:
         match event:
             case {"ph": "M", "name": "process_name", "args": {"name": "swink", "began": str() as began}}:
-                self._began = self._began or began
+                self._began = self._began or shorten(began, _LONGEST_DATE)
             case {
                 "ph": "X",
                 "cat": "swink",
@@ -123,14 +128,18 @@ class _Reader:
                 "ts": int() | float() as began,
                 "dur": int() | float() as took,
                 "args": {"span": int() as number, **about},
-            }:
-                key = event.get("pid"), number
+            } if _is_time(began) and _is_time(took):
+                process = event.get("pid")
+                process = process if isinstance(process, int | str) else None
+                key = process, number
                 self._nodes[key] = _node(name, began / 1e6, took / 1e6, about)
                 if isinstance(parent := about.get("parent"), int) and parent < number:  # it began before
-                    self._above[key] = event.get("pid"), parent
+                    self._above[key] = process, parent
                 if len(self._nodes) > MOST_SPANS:
                     what = f"{self._path} has more than {MOST_SPANS:,} spans, too many to show in a terminal"
                     raise MisuseError(f"{what}; open it at ui.perfetto.dev")
+            case {"ph": "X", "cat": "swink", "args": {"span": int()}}:
+                self._unreadable += 1
             case {"cat": "swink"} | {"ph": "C" | "M"}:
                 pass  # marks, curves and the names of lanes
             case _:
@@ -170,21 +179,26 @@ class _Reader:
         return MisuseError(f"{self._path} is no trace of swink's: {why} ({_MEANING})")
 
 
+def _is_time(value: float) -> bool:
+    """Whether it is a time in microseconds that people can be told."""
+    return -_MOST_TIME < value < _MOST_TIME
+
+
 def _node(name: str, began: float, seconds: float, about: Mapping[str, Any]) -> TraceNode:
     def whole(key: str) -> int | None:
         value = about.get(key)
-        return value if type(value) is int else None
+        return value if type(value) is int and 0 <= value < _MOST else None
 
     cost, error = about.get("swink.cost"), about.get("error.type")
     which = about.get({"turn": "swink.turn", "eval case": "swink.eval.case"}.get(name, ""))
     return TraceNode(
-        name if which is None else f"{name} {which}",
+        f"{name} {which}" if isinstance(which, int | str) else name,
         began,
         max(seconds, 0.0),
         whole("gen_ai.usage.input_tokens"),
         whole("gen_ai.usage.output_tokens"),
-        cost if isinstance(cost, int | float) else None,
-        error if isinstance(error, str) else "",
+        cost if isinstance(cost, int | float) and 0 <= cost < _MOST else None,
+        shorten(error, _LONGEST_ERROR) if isinstance(error, str) else "",
         bool(about.get("swink.unfinished")),
         about.get("gen_ai.operation.name") == "chat",
     )

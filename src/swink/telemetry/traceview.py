@@ -12,6 +12,8 @@ from swink.telemetry.tracetree import Trace, TraceNode
 _LEAST = 16
 """Columns that a name keeps in a narrow terminal."""
 _GAP = "  "
+_DEEPEST = 200
+"""Columns that lines of the tree take; what is further inside stands below each other."""
 
 
 class TraceRow(Struct, frozen=True):
@@ -41,7 +43,8 @@ def rows_of(roots: Sequence[TraceNode]) -> Iterator[TraceRow]:
         last = len(node.inside) - 1
         for number in range(last, -1, -1):
             lead, further = ("└ ", "  ") if number == last else ("├ ", "│ ")
-            waiting.append((below + lead, below + further, node.inside[number]))
+            deeper = below + further if len(below) < _DEEPEST else below
+            waiting.append((below + lead, deeper, node.inside[number]))
 
 
 def lines_of(rows: Sequence[TraceRow], width: int | None) -> list[tuple[TraceRow, str, str]]:
