@@ -75,12 +75,17 @@ def _response(expected: Any, path: list[str | int]) -> Problems:
 
 
 def _schema(schema: Any, path: list[str | int]) -> Problems:
-    if not isinstance(schema, dict):
-        return
+    if isinstance(schema, dict) and (why := schema_problem(_dict(schema))) is not None:
+        yield path, f"this is no JSON Schema: {why}"
+
+
+def schema_problem(schema: dict[str, Any]) -> str | None:
+    """Why an object is no JSON Schema; None if it is one."""
     try:
-        jsonschema_rs.validator_for(_dict(schema))
+        jsonschema_rs.validator_for(schema)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        yield path, f"this is no JSON Schema: {getattr(error, 'message', None) or error}"
+        return str(getattr(error, "message", None) or error)
+    return None
 
 
 def _paths(files: dict[str, Any], path: list[str | int]) -> Problems:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swink.eval.case import Case, CaseBudget, Evaluator, PriorMessage, SimulatedTool
+from swink.eval.casechecks import schema_problem
 from swink.eval.importers.callcheck import PYTHON, tool_name, wrong_calls
 from swink.eval.importers.literals import JAVA, JAVASCRIPT, types_by_name
 from swink.eval.importers.rows import BadRows, BenchmarkRow, make_cases, read_rows, row_of
@@ -140,18 +141,24 @@ def _messages(row: BenchmarkRow) -> tuple[str | None, tuple[PriorMessage, ...], 
 
 def _tool(row: BenchmarkRow, function: dict[str, Any], language: str) -> SimulatedTool:
     match function:
-        case {"name": str(name), "parameters": {"properties": {**properties}, **rest}}:
+        case {"name": str(name), "parameters": {"properties": {**properties}, **rest}} if name.strip():
             pass
         case _:
             raise row.problem("a function has no 'name' or no 'parameters' with 'properties'")
+    if not all(isinstance(value, dict) for value in properties.values()):
+        raise row.problem(f"a parameter of {name!r} is no object")
     described: dict[str, Any] = {
         str(key): _schema(value) if language == "python" else _as_text(value, language)
         for key, value in properties.items()
     }
+    required = rest.get("required", [])
+    schema = {"type": "object", "properties": described, "required": required}
+    if (why := schema_problem(schema)) is not None:
+        raise row.problem(f"the parameters of {name!r} are no JSON Schema: {why}")
     return SimulatedTool(
         name=tool_name(name),
         description=f"{function.get('description', '')} (A function of {_LANGUAGES[language]}.)".strip(),
-        parameters={"type": "object", "properties": described, "required": list(rest.get("required", ()))},
+        parameters=schema,
         replies=(_DONE,),
     )
 
@@ -181,7 +188,7 @@ def _as_text(details: dict[str, Any], language: str) -> dict[str, Any]:
     kind, name = str(details.get("type", "any")), _LANGUAGES[language]
     hints = [f"Pass a string that holds the value as {name} source code"]
     hints.append("the value may have any type" if kind == "any" else f"the type of the value is {kind}")
-    if JAVA.get(kind, JAVASCRIPT.get(kind)) is list and "items" in details:
+    if JAVA.get(kind, JAVASCRIPT.get(kind)) is list and isinstance(details.get("items"), dict):
         hints.append(f"its items, source code too, are of the type {details['items'].get('type')}")
     if language == "javascript" and kind == "dict" and "properties" in details:
         hints.append(f"its entries, source code too, are {encode(details['properties']).decode()}")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -26,7 +26,9 @@ UNKNOWN = "…"
 _READING = ("get_", "read_", "search_", "list_", "check_")
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 _FILLING = {"integer": 1, "number": 1.0, "boolean": False, "array": [UNKNOWN]}
-_TASK = re.compile(r"(User|Injection)Task(\d+)")
+_TASK = re.compile(r"(User|Injection)Task(\d{1,9})")
+_MOST = 1_000_000
+"""Characters and items of a value: sums of sums would fill the memory."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _DEFAULT = re.compile(r"^(\w+):[^\n]*\n(?:[ \t]+[^\n]*\n)*?[ \t]+default:[ \t]*\"(.*)\"[ \t]*$", re.M)
 
@@ -117,10 +119,10 @@ def environment(package: Path, suite: str) -> Mapping[str, str]:
     folder = package / "data" / "suites" / suite
     parts: dict[str, list[str]] = {}
     name = ""
-    for line in (folder / "environment.yaml").read_text("utf-8").splitlines():
+    for line in _text(package, folder / "environment.yaml").splitlines():
         if (head := re.match(r"(\w+):[ \t]*(?:!include[ \t]+(\S+))?", line)) is not None:
             name = head[1]
-            parts[name] = [line if head[2] is None else (folder / head[2]).read_text("utf-8")]
+            parts[name] = [line if head[2] is None else _text(package, folder / head[2])]
         elif name:
             parts[name].append(line)
     return {name: "\n".join(lines) for name, lines in parts.items()}
@@ -161,7 +163,7 @@ def attacks(package: Path) -> Mapping[str, str]:
 @lru_cache(16)
 def _places(package: Path, suite: str) -> Mapping[str, str]:
     """Where attacks may stand, and what stands there without one."""
-    text = (package / "data" / "suites" / suite / "injection_vectors.yaml").read_text("utf-8")
+    text = _text(package, package / "data" / "suites" / suite / "injection_vectors.yaml")
     names = re.findall(r"^(\w+):", text, re.M)
     defaults = {found[1]: found[2].replace("\\n", "\n") for found in _DEFAULT.finditer(text)}
     return {name: defaults.get(name, "") for name in names}
@@ -171,11 +173,21 @@ def _version(folder: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in folder.name.removeprefix("v").split("_") if part.isdecimal())
 
 
+def _text(package: Path, path: Path) -> str:
+    """A file of the package; one elsewhere, which its data may name, is not read."""
+    if not path.resolve().is_relative_to(package.resolve()):
+        raise BadRows(f"{path}: is not in the package, so it is not read")
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRows(f"{path}: cannot be read: {error}") from error
+
+
 def _parsed(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_text("utf-8"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise BadRows(f"{path}: cannot be read: {error}") from error
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise BadRows(f"{path}: cannot be read: {str(error) or 'it is nested too deeply'}") from error
 
 
 def _tasks_in(path: Path, suite: str, kind: str) -> dict[str, DojoTask | BadRows]:
@@ -190,6 +202,8 @@ def _tasks_in(path: Path, suite: str, kind: str) -> dict[str, DojoTask | BadRows
                 found[id] = _task(node, shared, suite, id, place)
             except _Unknown as error:
                 found[id] = BadRows(f"{place}: {node.name} {error}")
+            except RecursionError:
+                found[id] = BadRows(f"{place}: {node.name} is nested too deeply")
     return found
 
 
@@ -247,9 +261,11 @@ def _constants(body: list[ast.stmt], around: Mapping[str, Any] | None = None) ->
     for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             try:
-                found[_target(node)] = _value(node.value, found)
-            except _Unknown:
+                value = _value(node.value, found)
+            except (_Unknown, RecursionError):
                 continue
+            if _size(value) < _MOST:
+                found[_target(node)] = value
     return found
 
 
@@ -279,6 +295,13 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case _:
             pass
     raise _Unknown("is computed")
+
+
+def _size(value: Any) -> int:
+    """How many characters and items a value has."""
+    if isinstance(value, str):
+        return len(value)
+    return 1 + sum(map(_size, cast("list[Any]", value))) if isinstance(value, list) else 1
 
 
 def _tools_in(module: ast.Module) -> Iterator[DojoTool]:

@@ -52,6 +52,8 @@ def import_cases(format: str, path: str | Path, limit: int | None = None) -> Sui
         for made in importer(path):
             if isinstance(made, BadRows):
                 problems.append(str(made))
+            elif (why := _unwritable(made)) is not None:
+                problems.append(f"{made.place}: cannot be written as a case: {why}")
             elif (other := cases.setdefault(made.id, made)) is not made:
                 problems.append(f"{made.place}: the id {made.id!r} stands at {other.place} already")
             if len(cases) == limit:
@@ -61,6 +63,15 @@ def import_cases(format: str, path: str | Path, limit: int | None = None) -> Sui
     if not cases:
         raise BadRows("\n".join(problems[:MOST_PROBLEMS]) or f"{path}: holds no rows of {format}")
     return Suite(name=format, cases=tuple(cases.values()), skipped=tuple(problems))
+
+
+def _unwritable(case: Case) -> str | None:
+    """Why a case cannot stand in a file: data written in Python has values that JSON does not."""
+    try:
+        msgspec.json.encode(case)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return str(error)
+    return None
 
 
 def write_cases(suite: Suite, path: str | Path) -> None:

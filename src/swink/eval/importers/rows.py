@@ -1,6 +1,7 @@
 """Rows: the data of a published benchmark, read from JSON or JSON Lines, also compressed with gzip."""
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -55,7 +56,7 @@ def read_rows(path: Path) -> Iterator[BenchmarkRow | BadRows]:
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BadRows(f"{path}: cannot be read: {error}") from error
     if text.lstrip().startswith("["):
         yield from _listed(path, text)

@@ -38,7 +38,10 @@ def read_tau(path: Path) -> Iterator[Case | BadRows]:
         raise BadRows(f"{path}: holds none of {', '.join(_TASKS)}")
     domain = file.parent.resolve()
     wiki = domain / "wiki.md"
-    rules = wiki.read_text("utf-8") if wiki.exists() else None
+    try:
+        rules = wiki.read_text("utf-8") if wiki.exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRows(f"{wiki}: cannot be read: {error}") from error
     tools_of(str(domain))
 
     def make(number: int, row: BenchmarkRow) -> Case:
@@ -100,14 +103,15 @@ def _written_tasks(path: Path) -> Iterator[BenchmarkRow | BadRows]:
     """The calls of Task(…) in a file of Python, which is not run."""
     try:
         tree = ast.parse(path.read_text("utf-8"))
-    except (OSError, SyntaxError, ValueError, RecursionError) as error:
-        raise BadRows(f"{path}: is no Python that can be read: {error}") from error
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = str(error) or "it is nested too deeply"
+        raise BadRows(f"{path}: is no Python that can be read: {why}") from error
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Task":
             place = SourceLine(str(path), node.lineno)
             try:
                 yield BenchmarkRow(_value(node), place)
-            except ValueError as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 yield BadRows(f"{place}: the task is not written with literals alone: {error}")
 
 
