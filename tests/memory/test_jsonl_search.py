@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from swink import AssistantMessage, UserMessage
 from swink.memory import JsonlStore, SyncStore, jsonlindex
 from swink.messages import ToolCall
-from swink.messages.records import Compaction
+from swink.messages.records import Compaction, decode_record
 
 
 @pytest.fixture
@@ -38,6 +39,17 @@ def test_new_messages_and_new_sessions_are_found_at_once(store: SyncStore):
     assert sorted(found(store, "danube")) == sorted([(session.id, 0), (session.id, 1), (other, 0)])
     (hit,) = store.search('"does the danube"')
     assert (hit.title, hit.role, hit.snippet) == ("Rivers", "user", "Where «does the Danube» end?")
+
+
+def test_the_index_knows_the_place_of_each_message_that_was_appended_with_others(tmp_path: Path):
+    store = JsonlStore(tmp_path).sync
+    id = say(store, "danube", "rhine", "volga")
+    assert found(store, "volga") == [(id, 2)]
+    data = (tmp_path / f"{id}.jsonl").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index:
+        places = index.execute("SELECT start, length FROM messages ORDER BY number").fetchall()
+    texts = [decode_record(data[start : start + length]).message.text for start, length in places]
+    assert texts == ["danube", "rhine", "volga"]
 
 
 def test_a_deleted_session_is_not_found(store: SyncStore):

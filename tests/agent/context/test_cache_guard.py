@@ -71,6 +71,17 @@ async def test_a_conversion_that_makes_equal_messages_breaks_nothing():
     assert told(seen) == []
 
 
+async def test_a_conversion_that_leaves_the_end_out_is_named_by_the_first_message_it_left_out():
+    model = ScriptedModel([*calls(3), "fine"])
+
+    def converted(message: Any) -> Any:
+        return None if len(model.calls) == 3 and message.role != "user" else message
+
+    agent, seen = watched(stream_fn=model, convert_to_llm=converted)
+    await agent.run("q")
+    assert [(data["part"], data["at"]) for data in told(seen)] == [("messages", 1)]
+
+
 async def test_a_system_prompt_with_the_time_in_it_is_told_at_the_second_run():
     times = iter(range(100))
     prompt = "You are brief. " * 20 + "It is {} o'clock. Be kind."
