@@ -7,8 +7,9 @@ from msgspec.structs import fields
 
 from swink import errors, events
 from swink.errors import AgentError
+from swink.models.catalog import PROVIDERS
 from tests.pages import ROOT
-from tools import referencepages
+from tools import providerpages, referencepages
 
 
 @pytest.mark.parametrize("page", referencepages.WRITTEN)
@@ -32,3 +33,15 @@ def test_the_page_on_events_has_every_field():
 def test_the_page_on_variables_names_every_variable_that_is_read():
     source = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
     assert set(re.findall(r'"(SWINK_[A-Z_]+)"', source)) == set(referencepages.VARIABLES)
+
+
+def test_each_provider_has_a_page_with_what_it_can_do_and_its_models():
+    pages = providerpages.provider_pages()
+    assert set(pages) == set(PROVIDERS)
+    assert "`anthropic.AnthropicStreamFn`" in pages["anthropic"]
+    assert "| `claude-sonnet-4-6` | 1,000,000 | 128,000 | 3 | 15 |" in pages["anthropic"]
+    assert "- **Address**: `https://api.groq.com/openai/v1`" in pages["groq"]
+    assert "- **Schema held by the provider**: yes, without tools" in pages["vllm"]
+    for name, page in pages.items():
+        assert name in providerpages.ELSEWHERE or "## What it can do" in page, name
+        assert f'"models/providers/{name}.md"' in (ROOT / "zensical.toml").read_text("utf-8"), name

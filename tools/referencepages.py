@@ -10,7 +10,6 @@ docs/guarantees/promises.md      every promise, with the test that holds it
 import inspect
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -171,12 +170,8 @@ def variables_page() -> str:
 
 def models_page() -> str:
     from swink.models.catalog import PROVIDERS
-    from swink.models.data.copies import BUILT_IN
     from swink.models.keys.accounts import ACCOUNTS
 
-    listed: Counter[str] = Counter()
-    for name in msgspec.json.decode(BUILT_IN.read_bytes()).get("models", {}):
-        listed[name.partition(":")[0]] += 1
     rows = [
         (
             f"`{name}`",

@@ -4,6 +4,7 @@
 The pages of docs/ are copied to build/docs, with those that are written elsewhere or made from the code:
 
     CHANGELOG.md, CONTRIBUTING.md, benchmarks/README.md    under the names of the navigation
+    models/providers/NAME.md                               what is said of a provider, and its models
     reference/python/MODULE.md                             every public name of the module
     llms.txt, llms-full.txt                                the pages for models: a list, and all in one file
 """
@@ -21,6 +22,11 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.providerpages import provider_pages  # noqa: E402
+
 DOCS, PAGES, SITE = ROOT / "docs", ROOT / "build" / "docs", ROOT / "build" / "site"
 CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
 ELSEWHERE = {
@@ -64,6 +70,9 @@ def prepare() -> None:
     for path in sorted(PAGES.rglob("*.md")):
         page = path.relative_to(PAGES).as_posix()
         path.write_text(relinked(path.read_text("utf-8"), sources.get(page, f"docs/{page}"), page), "utf-8")
+    (PAGES / "models" / "providers").mkdir()
+    for name, text in provider_pages().items():
+        (PAGES / "models" / "providers" / f"{name}.md").write_text(text, "utf-8")
     for _, page in pages_of(CONFIGURATION["nav"]):
         if page.startswith("reference/python/"):
             path = PAGES / page
@@ -109,7 +118,8 @@ def pages_of(entries: Any, section: str = "") -> Iterator[tuple[str, str]]:
 
 def written_pages() -> list[str]:
     """The pages that people wrote, in the order of the navigation."""
-    pages = [page for _, page in pages_of(CONFIGURATION["nav"]) if not page.startswith("reference/python/")]
+    made = ("reference/python/", "models/providers/")
+    pages = [page for _, page in pages_of(CONFIGURATION["nav"]) if not page.startswith(made)]
     return [page for page in pages if page != ELSEWHERE["CHANGELOG.md"]]
 
 
