@@ -4,6 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
 from tests.serve.served import served, text_of, types
 
 from swink import tool
@@ -170,3 +171,12 @@ async def test_a_call_that_waits_after_a_restart_is_answered_without_the_run_tha
         said = await client.messages(id)
     assert types(events)[-1] == "agent_end"
     assert [text_of(each) for each in said["messages"][2:]] == ["deleted a.txt", "done"]
+
+
+@pytest.mark.parametrize("path", ["/conversations", "/openapi.json", "/nothing"])
+async def test_an_answer_to_head_has_no_body_that_the_next_request_would_get(path):
+    async with served(["never"]) as client:
+        refused = await client.head(path)
+        answer = await client.get("/conversations")
+    assert refused.status_code in (404, 405)
+    assert answer.json() == {"conversations": []}

@@ -141,7 +141,8 @@ class _Exchange:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in given]
             response = self.response = web.StreamResponse(status=self._head["status"], headers=headers)
             await response.prepare(self._request)
-        body: bytes = message.get("body", b"")
+        # A body after HEAD would be read as the answer to the next request of the connection.
+        body: bytes = b"" if self._request.method == "HEAD" else message.get("body", b"")
         is_last = not message.get("more_body", False)
         transport = self._request.transport
         if len(body) < AT_ONCE and transport is not None and not transport.get_write_buffer_size():
