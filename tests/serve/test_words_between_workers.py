@@ -76,6 +76,23 @@ async def test_a_word_that_no_worker_takes_is_withdrawn_and_says_what_to_do(
         await pair.here.abort(pair.run)
 
 
+async def test_a_word_whose_taker_died_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(mailbox, "PATIENCE", 0.05)
+    async with two_workers(tmp_path, [["a", Pause(60)]]) as pair:
+        pair.here._host._taking_mail.cancel()  # type: ignore[union-attr]  # a worker that is killed
+        sending = asyncio.create_task(pair.there.tell(pair.told, RunWord("abort")))
+        store = pair.here._host.store
+        while not (left := await store.list(directory=mailbox.PLACE)):
+            await asyncio.sleep(0)
+        session = await store.open(left[0].id)
+        await session.append([], records=[mailbox._record("taken", None)])
+        with pytest.raises(Refused, match="look at the events of the run"):
+            await asyncio.wait_for(sending, 20)
+        await pair.here.abort(pair.run)
+
+
 async def test_an_abort_reaches_the_worker_that_runs(tmp_path: Path):
     async with two_workers(tmp_path, [["a", Pause(60), "b"]]) as pair:
         await until_told(pair.run, lambda event: isinstance(event, MessageUpdate))

@@ -82,6 +82,13 @@ def test_a_better_text_is_shown_as_a_diff_and_ends_with_0(cities: Place):
     assert (cities.here / "asked.txt").read_text() == "once\n"
 
 
+def test_a_text_that_a_model_wrote_moves_no_cursor(cities: Place):
+    ended = improve(cities, TEXT=f"Name: {' '.join(CITIES)}\x1b[2J\x1b]0;x\x07")
+    assert ended.code == 0, ended
+    assert f"+Name: {' '.join(CITIES)}[2J]0;x" in ended.out
+    assert "\x1b" in (cities.here / "out" / "improved.txt").read_text()
+
+
 def test_a_text_that_is_not_accepted_ends_with_1(cities: Place):
     ended = improve(cities, "--rounds", "1", TEXT="Name: nobody")
     assert ended.code == 1, ended

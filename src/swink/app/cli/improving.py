@@ -20,6 +20,7 @@ from swink.eval.progressbar import ProgressBar
 from swink.messages.modelspec import format_dollars
 from swink.stream.wrappers import recorded, through
 from swink.system.interrupts import Interruption, interruptible
+from swink.system.oneline import strip_controls
 from swink.system.threads import run_to_end
 
 _PASSED_ON = ("rounds", "holdout", "repeat", "concurrency", "budget", "timeout", "model", "resume", "seed")
@@ -42,7 +43,7 @@ def improve_command(arguments: argparse.Namespace) -> int:
         return interruption.exit_code
     if found.diff:
         for line in found.diff.splitlines():
-            print(_coloured(line))
+            print(_coloured(strip_controls(line)))
     say(_verdict(found), "ok" if found.accepted else None)
     if found.why:
         say(f"why: {found.why}")

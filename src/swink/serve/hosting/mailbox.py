@@ -33,6 +33,10 @@ PLACE = "swink-serve-mail"
 PAUSE = 0.5
 PATIENCE = 10.0
 """Seconds that a word waits to be taken."""
+_UNTOLD = (
+    "the worker that carries this run out has taken it and does not say what came of it: it may have died; "
+    "look at the events of the run before you send it again"
+)
 _FORGOTTEN = 300.0
 """Seconds after which nobody waits for the answer any more."""
 
@@ -82,6 +86,8 @@ class Mailbox:
                     raise Refused(
                         409, f"{text}; ask again in {lease:g} s, when another one has taken it over"
                     )
+                if time.monotonic() > deadline + PATIENCE:
+                    raise Refused(409, _UNTOLD)
                 await asyncio.sleep(PAUSE / 2)
         finally:
             await self._store.delete(meta.id)
