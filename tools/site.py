@@ -33,6 +33,7 @@ ELSEWHERE = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "benchmarks/README.md": "guarantees/benchmarks.md",
+    "SECURITY.md": "project/security.md",
     "README.md": "index.md",
 }
 """Pages that stand outside of docs/, and where the site has them."""

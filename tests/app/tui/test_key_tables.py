@@ -119,7 +119,7 @@ def test_a_mistyped_command_names_the_nearest():
         find_command("/zzzzzz")
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "coding-agent" / "tui.md"
+PAGE = Path(__file__).parents[3] / "docs" / "coding-agent" / "keys.md"
 
 
 def spelled(usage: str) -> str:

@@ -50,7 +50,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "diagnostics.NAME.command": ("a checker of your own; it is given the file", '"mine --check"'),
     "diagnostics.NAME.files": ("which files it is for", '"*.c"'),
     "keys": ("other keys", '[keys] and below it help = "f12"'),
-    "keys.NAME": ("another key, by the names in [the table of keys](tui.md#keys)", '"f12"'),
+    "keys.NAME": ("another key, by the names in [the table of keys](keys.md#keys)", '"f12"'),
     "mcp_deferred": (
         "whether tools of MCP servers are [found when they are needed](../library/tools-at-scale.md) instead "
         "of being in every request; auto: if they take more than 5 % of the model's window",
