@@ -71,7 +71,7 @@ def is_small(model: ModelSpec) -> bool:
 
 def describe_small(model: ModelSpec) -> str:
     """What people have to know of a small model."""
-    other = "/model, or --model, takes another one"
+    other = "/model, --model or, on the page, the Model menu takes another one"
     if is_small_local(model):
         gets = "it gets a short prompt and six tools, without AGENTS.md, MCP servers and sub-agents"
         return f"{model} is a small model: {gets}; {other}"
