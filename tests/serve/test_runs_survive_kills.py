@@ -67,6 +67,35 @@ async def test_an_accepted_run_that_waits_begins_in_the_next_process_after_the_o
     await second.aclose()
 
 
+async def test_a_queue_that_is_killed_twice_begins_in_its_order_and_each_run_once():
+    store = MemoryStore()
+    first = host(store, ScriptedModel([["a", Pause(60)]]))
+    conversation = await first.create(ANNA)
+    await until_told(await conversation.start("one"), lambda event: isinstance(event, MessageUpdate))
+    queued = [await conversation.start(text, when_busy="queue", key=text) for text in ("two", "three")]
+    once = killed(store)
+    await first.aclose()
+    second = host(once, ScriptedModel(["to one", ["b", Pause(60)]]))
+    await second.take_up()
+    again = await second.open(ANNA, conversation.id)
+    two = await again.find_run(queued[0].id)
+    await until_told(two, lambda event: isinstance(event, MessageUpdate))
+    queued.append(await again.start("four", when_busy="queue", key="four"))
+    twice = killed(once)
+    await second.aclose()
+    model = Heard(["to two", "to three", "to four"])
+    third = host(twice, model)
+    await third.take_up()
+    again = await third.open(ANNA, conversation.id)
+    ends = [(await all_of(await again.find_run(run.id)))[-1].event for run in queued]
+    assert [end.stop_reason for end in ends] == ["stop"] * 3
+    assert said(again) == ["one", "to one", "two", "to two", "three", "to three", "four", "to four"]
+    assert len(model.contexts) == 3
+    for text, run in zip(("two", "three", "four"), queued, strict=True):
+        assert (await again.start(text, when_busy="queue", key=text)).id == run.id
+    await third.aclose()
+
+
 async def test_a_run_that_waits_and_is_aborted_does_not_begin_and_tells_its_end():
     first = host(MemoryStore(), ScriptedModel([["a", Pause(0.05)], "never"]))
     conversation = await first.create(ANNA)
