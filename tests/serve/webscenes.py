@@ -7,12 +7,13 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from tests.serve.served import serving
+from tests.serve.served import Client, serving
 
 from swink import Agent, tool
 from swink.agent.retry import ExponentialBackoff
@@ -194,7 +195,9 @@ def node() -> str:
     return str(Path(wheel.ROOT_DIR, "node.exe" if os.name == "nt" else "bin/node"))
 
 
-async def _play(door: str, judge: str, names: list[str], protocols: list[str]) -> dict[str, Any]:
+@asynccontextmanager
+async def serving_scenes(protocols: list[str]) -> AsyncIterator[Client]:
+    """An application whose conversations are scenes: the last part of an id is the scene's name."""
     models: dict[str, Any] = {}
 
     def make(request: AgentRequest) -> Agent[Any, Any]:
@@ -206,6 +209,11 @@ async def _play(door: str, judge: str, names: list[str], protocols: list[str]) -
 
     app = agent_app(make, store=MemoryStore(), protocols=protocols)
     async with serving(app) as client:
+        yield client
+
+
+async def _play(door: str, judge: str, names: list[str], protocols: list[str]) -> dict[str, Any]:
+    async with serving_scenes(protocols) as client:
         scenes = [
             {
                 "id": f"{door}.{name}",
