@@ -244,6 +244,19 @@ async def test_a_line_that_a_crash_cut_short_is_asked_for_again(tmp_path: Path):
     assert again == found
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"text": None}, {"number": 7}, {"cases": []}, {"problem": "none"}],
+    ids=["text", "number", "cases", "problem"],
+)
+async def test_a_round_that_is_none_of_the_search_is_refused(tmp_path: Path, changed: dict[str, Any]):
+    writer, rounds = Writer("Name: oslo bergen"), tmp_path / "o" / "rounds.jsonl"
+    await improve(writer, suite_of(), "system_prompt", output=tmp_path / "o", rounds=1)
+    rounds.write_text(json.dumps({**json.loads(rounds.read_text()), **changed}) + "\n")
+    with pytest.raises(BadResults, match="line 1 is no round of this search"):
+        await improve(writer, suite_of(), "system_prompt", output=tmp_path / "o", rounds=1, resume=True)
+
+
 async def test_a_directory_is_gone_on_with_only_for_the_same_search(tmp_path: Path):
     await improve(Writer("Name: nobody"), suite_of(), "system_prompt", output=tmp_path / "o", rounds=1)
     with pytest.raises(MisuseError, match="has files already"):

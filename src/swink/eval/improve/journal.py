@@ -89,6 +89,11 @@ class Journal:
         if torn:
             write_whole(path, whole + b"\n" if whole else b"")
         try:
-            return [msgspec.json.decode(line, type=SearchRound) for line in whole.splitlines()]
+            rounds = [msgspec.json.decode(line, type=SearchRound) for line in whole.splitlines()]
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadResults(f"{path} cannot be read ({error}); begin anew in another directory") from error
+        for number, made in enumerate(rounds, 1):
+            if made.number != number or not made.cases or (made.text is None) != bool(made.problem):
+                why = f"line {number} is no round of this search"
+                raise BadResults(f"{path} cannot be read ({why}); begin anew in another directory")
+        return rounds
