@@ -10,7 +10,7 @@ from tests.serve.served import served, text_of, types
 from swink import tool
 from swink.memory import MemoryStore, SqliteStore
 from swink.messages import ToolCall
-from swink.serve.hosting import ServeLimits
+from swink.serve.hosting import ServeLimits, current_run
 from swink.testing import Pause
 
 SLOW = ["par", Pause(30), "is"]
@@ -20,6 +20,20 @@ SLOW = ["par", Pause(30), "is"]
 async def delete(path: str) -> str:
     """Delete a file."""
     return f"deleted {path}"
+
+
+@pytest.mark.parametrize("rules", [[f"delete({n})" for n in range(21)], ["x" * 1_001]])
+async def test_rules_that_the_door_would_not_take_back_are_not_offered(rules):
+    async def approve(request):
+        current_run().offer_rules(request.call_id, rules, rules.extend)
+        return True
+
+    script = [ToolCall("1", "delete", {"path": "a.txt"}), "Done."]
+    async with served(script, {"tools": [delete], "approve": approve}) as client:
+        id = await client.begin()
+        events = await client.events(id, await client.start(id))
+    assert not any(event.get("name") == "approval_rules" for _, event in events)
+    assert types(events)[-1] == "agent_end"
 
 
 async def test_a_run_is_started_and_its_events_are_read():

@@ -32,6 +32,8 @@ from swink.serve.wire import Refused
 
 log = logging.getLogger("swink.serve")
 
+MOST_RULES, LONGEST_RULE = 20, 1_000
+
 
 class HostedRun:
     """One run of a served agent."""
@@ -131,7 +133,12 @@ class HostedRun:
         self._approvals.answer(call_id, answer)
 
     def offer_rules(self, call_id: str, rules: Sequence[str], take: Callable[[Sequence[str]], None]) -> None:
-        """Tell the client which rules would allow a call and its like; `take` gets those it wants kept."""
+        """Tell the client which rules would allow a call and its like; `take` gets those it wants kept.
+
+        More or longer ones than a person reads, which no door would take back, are not offered.
+        """
+        if len(rules) > MOST_RULES or any(len(rule) > LONGEST_RULE for rule in rules):
+            return
         self._offered[call_id] = take
         self._tell(CustomEvent("approval_rules", {"call_id": call_id, "rules": list(rules)}))
 

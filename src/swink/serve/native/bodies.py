@@ -9,6 +9,7 @@ from swink.memory import SessionMeta
 from swink.messages import Base64Source, Document, Image, Input, Message, Text
 from swink.messages.records import PendingApproval
 from swink.serve.hosting import Conversation
+from swink.serve.hosting.hostedrun import LONGEST_RULE, MOST_RULES
 from swink.serve.wire import Refused
 
 ShortText = Annotated[str, Meta(max_length=1_000)]
@@ -72,7 +73,7 @@ class Approval(_Body, frozen=True):
     """Why, for the model; of an approved call a note on what of it was refused."""
     arguments: dict[str, Any] | None = None
     """Other arguments to run the call with, if it is approved."""
-    rules: Annotated[list[ShortText], Meta(max_length=20)] = []
+    rules: Annotated[list[Annotated[str, Meta(max_length=LONGEST_RULE)]], Meta(max_length=MOST_RULES)] = []
     """Rules to keep for the calls to come, if it is approved and the event `approval_rules` offered some."""
 
 
