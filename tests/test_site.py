@@ -14,10 +14,11 @@ from urllib.parse import unquote, urljoin
 
 import pytest
 
+from tests.counts import MORE
 from tests.export_pages import CHROMIUM, open_browser
 from tests.pages import ROOT
 
-pytestmark = pytest.mark.more
+pytestmark = [pytest.mark.more, pytest.mark.skipif(not MORE, reason="make test-more runs it")]
 SITE = ROOT / "build" / "site"
 ZENSICAL = ROOT / ".venv" / "docs" / "bin" / "zensical"
 AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"

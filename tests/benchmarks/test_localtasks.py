@@ -260,8 +260,8 @@ def test_the_table_counts_by_kind_and_leaves_what_is_after_a_start_out_of_later_
 def test_the_page_says_on_what_it_was_measured_and_how_much_was_run():
     section = page_section({"small": result(outcome("edit-tax", "not done within 90 s"))}, 40)
     assert section.splitlines()[-1] == (
-        "- `local:small`: 1 of 40 tasks were run, on 2026-01-31, on 2 cores (aarch64), 1 thread(s), at a load "
-        "average of 1.5 to 1.5; 1 of them ran out of time (90 s, after a start 600 s)."
+        "- `local:small`: 1 of 40 tasks were run on 2026-01-31; 1 of them ran out of time (90 s, after a start 600 s). "
+        "The machine: 2 cores (aarch64), 1 thread(s), at a load average of 1.5 to 1.5."
     )
 
 

@@ -21,6 +21,8 @@ from swink.stream import LlmContext, PromptProgress, StreamOptions
 
 SYSTEM = "You are an agent that answers in one word, never in two, and works in a small folder. " * 4
 TOOLS = (WEATHER, CALCULATE)
+pytestmark = pytest.mark.timeout(400)
+"""Threads of a model that wait for each other take many times longer where others want the cores too."""
 
 
 class Scene:
@@ -43,6 +45,7 @@ class Scene:
         """A task that is in the middle of reading."""
         task = asyncio.create_task(self.read())
         while not self.told:
+            assert not task.done(), task
             await asyncio.sleep(0.001)
         return task
 

@@ -47,6 +47,14 @@ async def run_shell(box: Sandbox, command: str, limits: Limits | None = None, si
     return ending, output
 
 
+@in_one_place
+async def test_a_stop_that_comes_before_the_supervisor_listens_ends_the_command(box: Sandbox):
+    stop = asyncio.get_running_loop().create_future()
+    stop.set_result(None)
+    launch = await box.launch(build_shell_argv("sleep 60"), limits=Limits(wall=5))
+    assert (await run(launch, lambda data: None, stop)).reason == "killed"
+
+
 def alive(mark: str) -> list[str]:
     """Command lines of living processes that carry a mark."""
     found: list[str] = []

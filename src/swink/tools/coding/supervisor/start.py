@@ -271,13 +271,18 @@ def _free_space(disks: list[str]) -> dict[str, int]:
 
 
 def _receive(fd: int) -> "Launch":
+    return marshal.loads(_exactly(fd, int.from_bytes(_exactly(fd, 8), "big")))
+
+
+def _exactly(fd: int, size: int) -> bytes:
+    """So many bytes and no more: the word to end the command may stand behind them already."""
     data = b""
-    while len(data) < 8 or len(data) < 8 + int.from_bytes(data[:8], "big"):
-        chunk = os.read(fd, 1 << 20)
+    while len(data) < size:
+        chunk = os.read(fd, size - len(data))
         if not chunk:
             sys.exit(0)  # the program that started this is gone
         data += chunk
-    return marshal.loads(data[8:])
+    return data
 
 
 def _drain(fd: int) -> None:
