@@ -325,9 +325,9 @@ def page_section(results: Mapping[str, ModelResult], total: int) -> str:
         loads = [outcome.load for outcome in done] or [0.0]
         late = sum(outcome.missing.startswith("not done within") for outcome in done)
         lines.append(
-            f"- `local:{name}`: {len(done)} of {total} tasks were run on {result.day}; {late} of them ran out of "
-            f"time ({result.limit:.0f} s, after a start {START_LIMIT:.0f} s). The machine: {result.machine}, "
-            f"at a load average of {min(loads):.1f} to {max(loads):.1f}."
+            f"- `local:{name}`: {len(done)} of {total} tasks were run on {result.day}; "
+            f"{late} of them ran out of time ({result.limit:.0f} s, after a start {START_LIMIT:.0f} s). "
+            f"The machine: {result.machine}, at a load average of {min(loads):.1f} to {max(loads):.1f}."
         )
     return "\n".join(lines)
 
