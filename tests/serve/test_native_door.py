@@ -194,3 +194,17 @@ async def test_an_answer_to_head_has_no_body_that_the_next_request_would_get(pat
         answer = await client.get("/conversations")
     assert refused.status_code in (404, 405)
     assert answer.json() == {"conversations": []}
+
+
+async def test_a_body_that_only_says_it_is_compressed_is_no_json():
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    async with served(["never"]) as client:
+        answer = await client.post("/conversations", content=b"none of it", headers=headers)
+    assert answer.status_code == 400
+    assert "no JSON" in answer.json()["error"]["message"]
+
+
+async def test_a_name_that_no_caller_can_have_is_not_let_in():
+    async with served(["never"], authorize=lambda request: request.token) as client:
+        answer = await client.get("/conversations", headers={"Authorization": "Bearer a\tb"})
+    assert answer.status_code == 401

@@ -174,7 +174,7 @@ class AgentApp:
             raise Refused(500, "nobody can be let in now; the server's log says why") from None
         if isinstance(caller, Caller):
             return caller
-        if isinstance(caller, str) and caller:
+        if isinstance(caller, str) and caller.isprintable() and caller:
             return Caller(caller)
         raise Refused(401, "nobody is let in like this; send the header Authorization that this server wants")
 

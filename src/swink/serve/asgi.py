@@ -56,6 +56,8 @@ async def serve_app(
     site = web.Application()
     site.router.add_route("*", "/{path:(?s:.*)}", answer)
     limits: dict[str, Any] = {"shutdown_timeout": SHUTDOWN_SECONDS, "keepalive_timeout": IDLE_SECONDS}
+    # As ASGI has it, a body is given as it came: whether it is compressed is for the application to say.
+    limits["auto_decompress"] = False
     runner = web.AppRunner(site, handler_cancellation=True, access_log=None, **limits)
     await runner.setup()
     try:
