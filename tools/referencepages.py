@@ -187,7 +187,7 @@ def models_page() -> str:
         "- What each adapter can do, hosted tools and schemas are on "
         "[providers](providers.md#what-each-adapter-can-do).\n"
         "- Models on this machine are on [local models](local.md).\n"
-        "- Prices and limits: `swink models`, and "
+        "- Prices and limits: `swink models list`, and "
         "[how they are kept](providers.md#models-limits-and-prices).\n"
         "- A provider of yours is a function: [write your own](providers.md#write-your-own).\n\n"
         + table("provider | stream function | key | default model", rows)
