@@ -14,6 +14,7 @@ from urllib.parse import unquote, urljoin
 
 import pytest
 
+from swink.system.filelock import alone
 from tests.counts import MORE
 from tests.export_pages import CHROMIUM, open_browser
 from tests.pages import ROOT
@@ -30,11 +31,19 @@ SHOWN = ["index.html", "library/tools.html", "coding-agent/tui.html", "reference
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    """The site, built as `make docs` builds it."""
+    """The site, built as `make docs` builds it, by the first of the processes that share the tests."""
     if not ZENSICAL.exists():
         pytest.skip("zensical is not here; make docs installs it")
-    done = subprocess.run([sys.executable, "tools/site.py"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    built, this = (
+        ROOT / "build" / "site-of-tests",
+        os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid())),
+    )
+    built.parent.mkdir(exist_ok=True)
+    with alone(built.with_suffix(".lock"), 300.0):
+        if not built.exists() or built.read_text() != this:
+            done = subprocess.run([sys.executable, "tools/site.py"], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+            built.write_text(this)
     return SITE
 
 
