@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from swink import Agent, AgentResult, AssistantMessage, Tool, ToolContext, ToolError, Usage, UserMessage
+from swink.agent.config import Model
 from swink.errors import AgentError
 from swink.eval.case import Case, PriorMessage, SimulatedTool, SimulatedUser
 from swink.eval.importers.agentdojo import dojo_tools
@@ -87,7 +88,7 @@ class Simulation:
         if (user := self._case.simulated_user) is not None:
             persona = f"\nWho you are: {user.persona}\n" if user.persona else ""
             prompt = _USER.format(goal=user.goal, persona=persona, stop=STOP)
-            player = _Player(user, self._stand_in(user.model, prompt), self)
+            player = _Player(user, asked_alike(self._agent, user.model, prompt), self)
         waiting = list(self._case.user_messages)
         heard = GREETING if player is None else player.remember_all(self._case.history)
         while True:
@@ -127,7 +128,7 @@ class Simulation:
         answer: _Script | _Maker = _Script(simulated.replies)
         if not simulated.replies:
             # One maker for all tools of a model, so that what it makes up agrees.
-            new = _Maker(partial(self._stand_in, simulated.model), self)
+            new = _Maker(partial(asked_alike, self._agent, simulated.model), self)
             answer = self._makers.setdefault(simulated.model or "", new)
             answer.tools[simulated.name] = simulated
 
@@ -136,19 +137,20 @@ class Simulation:
 
         return Tool.raw(simulated.name, description or simulated.name, parameters, execute)
 
-    def _stand_in(self, model: str | None, prompt: str) -> Agent:
-        """An agent that asks a model as the evaluated one does, with nothing else of it."""
-        return self._agent.copy(
-            model=model or self._agent.model,
-            system_prompt=prompt,
-            tools=(),
-            messages=(),
-            policies=(),
-            hosted=(),
-            approve=None,
-            state={},
-            deps=None,
-        )
+
+def asked_alike(agent: Agent[Any, Any], model: Model | None, system_prompt: str) -> Agent:
+    """An agent that asks a model as another does, with nothing else of it."""
+    return agent.copy(
+        model=model or agent.model,
+        system_prompt=system_prompt,
+        tools=(),
+        messages=(),
+        policies=(),
+        hosted=(),
+        approve=None,
+        state={},
+        deps=None,
+    )
 
 
 async def converse(agent: Agent[Any, Any], case: Case, *, run: Run | None = None) -> Simulation:

@@ -13,6 +13,7 @@ from swink.eval.improve.candidates import TextCandidate, same_text
 from swink.eval.improve.texttargets import TextTarget
 from swink.eval.result import CaseResult
 from swink.eval.scorers.evidence import fenced
+from swink.eval.simulation import asked_alike
 from swink.eval.trajectory import Trajectory
 from swink.events import final_text
 from swink.messages.redact import redact_text
@@ -60,17 +61,7 @@ async def reflect(
     failed: Sequence[tuple[Case, CaseResult]],
 ) -> Reflection:
     """Ask a model as this agent asks its own; a provider that cannot be asked raises its error."""
-    asked = agent.copy(
-        model=model or agent.model,
-        system_prompt=_PROMPT.format(meaning=target.meaning),
-        tools=(),
-        messages=(),
-        policies=(),
-        hosted=(),
-        approve=None,
-        state={},
-        deps=None,
-    )
+    asked = asked_alike(agent, model, _PROMPT.format(meaning=target.meaning))
     prompt = await in_thread(_question, parent.text, failed)
     result = await asked.run(prompt, output=NewText)
     cost = None if result.cost is None else result.cost.total
