@@ -39,6 +39,21 @@ def programs_of(page: str) -> list[Block]:
     return blocks
 
 
+def files_of(text: str) -> dict[str, str]:
+    """The files that a page titles."""
+    return {match["file"]: match["code"] for match in FENCE.finditer(text) if match["file"]}
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether a program printed what a page shows, on which `…` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, shown.split("…"))), printed, re.DOTALL) is not None
+
+
+def is_key(variable: str) -> bool:
+    """Whether a variable is a key, or leads to a model of this machine's user."""
+    return variable.endswith(("_API_KEY", "_TOKEN", "_BASE_URL"))
+
+
 def blocks_of(page: str) -> list[str]:
     """The text of the Python programs of a page."""
     return [block.code for block in programs_of(page)]
@@ -55,8 +70,7 @@ def run_program(code: str, directory: Path, **variables: str) -> tuple[str, str]
     """Run a program in a directory of its own, without keys, as it stands; what it printed, and its stderr."""
     script = directory / "program.py"
     script.write_text(code, "utf-8")
-    secrets = ("_API_KEY", "_TOKEN", "_BASE_URL")
-    kept = {name: value for name, value in os.environ.items() if not name.endswith(secrets)}
+    kept = {name: value for name, value in os.environ.items() if not is_key(name)}
     own = {
         "PYTHONIOENCODING": "utf-8",
         "PYTHONWARNINGS": "error",
