@@ -143,6 +143,8 @@ async def test_an_agent_shows_in_one_line_what_it_is():
     assert repr(agent) == "<Agent 'test:m', name='scout', 0 messages>"
     await agent.run("q")
     assert repr(agent) == "<Agent 'test:m', name='scout', 2 messages>"
+    long = Agent(f"test:{'m' * 60}", name="n" * 60, stream_fn=ScriptedModel([]))
+    assert repr(long) == f"<Agent 'test:{'m' * 43}…, name='{'n' * 28}…, 0 messages>"
 
 
 async def test_the_name_is_in_the_log_of_a_run_that_failed(caplog: pytest.LogCaptureFixture):

@@ -308,6 +308,17 @@ async def test_what_does_not_fit_into_a_recall_is_counted(notes: Notes):
     assert "[4 more did not fit; ask more precisely]" in text
 
 
+@pytest.mark.parametrize(("over", "shown"), [(0, 2), (1, 1)])
+async def test_a_recall_is_filled_to_its_last_character(tmp_path: Path, over: int, shown: int):
+    notes = Notes(tmp_path / "notes.db", longest=20_000)
+    tools = memory_tools(notes)
+    await call(tools, "remember", text="a" * 9_000)
+    (line,) = [line for line in (await call(tools, "recall")).text.split("\n") if line.startswith("{")]
+    around = len(line) - 9_000
+    await call(tools, "remember", text="b" * (20_000 - len(line) - around + over))
+    assert len(await recalled(tools)) == shown
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -442,6 +453,14 @@ def test_only_its_user_can_read_the_file(notes: Notes):
     notes.add("user:", "private")
     assert notes.path.stat().st_mode & 0o777 == 0o600
     assert notes.path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_head_of_the_file_says_that_it_holds_notes(notes: Notes):
+    notes.add("user:", "x")
+    database = sqlite3.connect(notes.path)
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    database.close()
+    assert application.to_bytes(4, "big") == b"swnk"
 
 
 def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path):

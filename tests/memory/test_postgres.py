@@ -111,6 +111,14 @@ def test_a_session_is_kept_whatever_it_says(store: PostgresStore):
     assert store.sync.search("x" * 300_000) == []  # PostgreSQL takes no such word
 
 
+def test_a_word_is_found_unless_it_is_longer_than_postgresql_takes(store: PostgresStore):
+    session = store.sync.create()
+    session.append([UserMessage(f"{'x' * 2046} {'y' * 2047} z")])
+    assert [hit.number for hit in store.sync.search("x" * 2046)] == [0]
+    assert store.sync.search("y" * 2047) == []
+    assert [hit.number for hit in store.sync.search("z")] == [0]
+
+
 def test_a_message_with_more_words_than_the_index_takes_is_kept(store: PostgresStore):
     session = store.sync.create()
     session.append([UserMessage(" ".join(f"word{number} {number:01800}" for number in range(700)))])

@@ -340,8 +340,8 @@ class _Held:
         is_there = False
         try:
             take_lock(descriptor, LOCKED_FOR)
-            here, there = os.fstat(descriptor), os.stat(self._path)
-            is_there = here.st_ino == there.st_ino and here.st_dev == there.st_dev
+            here = os.fstat(descriptor)
+            is_there = os.path.samestat(here, os.stat(self._path))
         finally:
             if not is_there:
                 os.close(descriptor)

@@ -497,6 +497,25 @@ async def test_compact_summarises_too_and_the_next_summary_takes_that_up():
     assert sum(map(is_summary, model.calls[2].messages)) == 1
 
 
+async def test_compact_makes_the_history_smaller_for_the_model_and_not_for_its_fallback():
+    class Asked:
+        models: list[str] = []
+
+        def __call__(self, messages: Any, overflow: bool) -> Any:
+            return messages
+
+        def fit(self, messages: Any, overflow: bool, request: Any) -> Any:
+            self.models.append(str(request.model))
+            return messages
+
+    asked = Asked()
+    agent = Agent(
+        "test:m", stream_fn=ScriptedModel([]), fallback_models=["test:other"], transform_context=asked
+    )
+    await agent.compact()
+    assert asked.models == ["test:m"]
+
+
 async def test_a_word_that_is_none_names_those_there_are():
     with pytest.raises(InvalidInput, match="'window', 'prune', 'summary', a function, or"):
         Agent("test:m", stream_fn=ScriptedModel([]), transform_context="cut")

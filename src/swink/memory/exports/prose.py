@@ -114,8 +114,8 @@ def _block(node: "SyntaxTreeNode") -> str:
 
 def _item(node: "SyntaxTreeNode") -> str:
     """What is in an item of a list; the box of a task is a sign."""
-    first = node.children[0].children[:1] if node.children else []
-    words = first[0].children[:1] if first and first[0].type == "inline" else []
+    first = node.children[0].children if node.children else []
+    words = first[0].children if first and first[0].type == "inline" else []
     if words and words[0].type == "text" and (task := _TASK.match(words[0].content)):
         token = words[0].token
         assert token is not None
