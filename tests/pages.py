@@ -19,17 +19,29 @@ FENCE = re.compile(
 """A block, with the file that it is saved as and, of a program, what it prints, if the page says that."""
 
 
+STEP = re.compile(r"[1-9]-")
+"""How the name of a page of a tutorial begins."""
+
+
 class Block(NamedTuple):
-    """A program of a page, and the files that stand on the page before it."""
+    """A program of a page, and the files that stand before it: on the page, or in an earlier step of a tutorial."""
 
     code: str
     said: str | None
     files: dict[str, str]
 
 
+def files_before(page: str) -> dict[str, str]:
+    """The files of the earlier steps of a page whose name begins with the number of its step."""
+    path = ROOT / page
+    steps = sorted(path.parent.glob("[1-9]-*.md")) if STEP.match(path.name) else []
+    earlier = [step.read_text("utf-8") for step in steps if step.name < path.name]
+    return {name: code for text in earlier for name, code in files_of(text).items()}
+
+
 def programs_of(page: str) -> list[Block]:
-    """The Python programs of a page, each as a reader pastes it."""
-    files: dict[str, str] = {}
+    """The Python programs of a page, each as a reader pastes it who did the steps before."""
+    files = files_before(page)
     blocks: list[Block] = []
     for match in FENCE.finditer((ROOT / page).read_text("utf-8")):
         if match["language"] == "python":

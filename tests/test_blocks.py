@@ -13,7 +13,7 @@ import pytest
 from tests.answering import answering_model
 from tests.counts import MORE
 from tests.local.conftest import weights as weights
-from tests.pages import PAGES, ROOT, Block, matches, programs_of, run_block
+from tests.pages import PAGES, ROOT, Block, files_before, files_of, matches, programs_of, run_block
 from tests.postgres import postgres as postgres
 
 REAL = re.compile(r"\"(?:anthropic|openai):")
@@ -79,3 +79,22 @@ def test_every_block_that_looks_like_python_is_run():
         fences = re.findall(r"^```(?:py|python)\b.*$", page.read_text("utf-8"), re.MULTILINE)
         runs = sum(name.startswith(f"{page.relative_to(ROOT)}:") for name in PROGRAMS)
         assert len(fences) == runs, page.name
+
+
+def test_a_step_of_the_tutorial_has_the_files_of_the_steps_before_it_alone():
+    assert all(block.files == {} for block in programs_of("docs/tutorial/1-hello.md"))
+    assert {*programs_of("docs/tutorial/3-output.md")[0].files} == {"shop.py"}
+    assert {"shop.py", "advice.py", "service.py"} <= {*programs_of("docs/tutorial/7-evals.md")[0].files}
+
+
+STEPS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/tutorial/[1-9]-*.md"))
+
+
+@pytest.mark.parametrize("page", STEPS)
+def test_a_step_says_at_its_top_which_earlier_files_it_uses(page: str):
+    text = (ROOT / page).read_text("utf-8")
+    top, _, rest = text.partition("```")
+    earlier = {name.removesuffix(".py") for name in files_before(page)}
+    used = {f"{name}.py" for name in re.findall(r"^from (\w+) import", rest, re.MULTILINE) if name in earlier}
+    assert [name for name in sorted(used - {*files_of(text)}) if f"`{name}`" not in top] == []
+    assert used or "needs no other file" in top

@@ -3,6 +3,7 @@
 import importlib
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ def exists(name: str) -> bool:
                 return False
             value = getattr(value, part)
     return True
+
+
+def test_every_page_is_in_the_navigation_once():
+    text = (ROOT / "zensical.toml").read_text("utf-8")
+    listed = Counter(re.findall(r'= "([\w./-]+\.md)"', text))
+    written = {page.removeprefix("docs/") for page in TEXTS if page.startswith("docs/")}
+    assert sorted(written - {*listed}) == []
+    assert [page for page, times in listed.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -28,7 +28,7 @@ PROMISES = [
     ("guarantees/security.md", "addresses are shown with the host that a browser opens", "mcp/test_mcp_addresses.py::test_a_browser_goes_where_the_person_was_told"),
     ("guarantees/security.md", "`baggage` of OpenTelemetry goes to no provider and no server", "telemetry/test_telemetry_wire.py::test_an_mcp_server_gets_no_baggage"),
     ("guarantees/security.md", "A served model without a key answers programs on this machine", "local/test_model_server.py::test_without_a_key_only_programs_on_this_machine_are_answered"),
-    ("evaluation/eval.md", "A program that exits before its last line has not passed, and cannot claim that it came to its end", "eval/test_eval_code.py::test_a_program_that_looks_for_the_proof_of_its_end_does_not_pass"),
+    ("evaluation/scorers.md", "A program that exits before its last line has not passed, and cannot claim that it came to its end", "eval/test_eval_code.py::test_a_program_that_looks_for_the_proof_of_its_end_does_not_pass"),
     ("guarantees/security.md", "idle strangers make room for clients", "serve/test_idle_connections.py::test_strangers_who_say_nothing_make_room"),
     ("guarantees/security.md", "change them unasked: a change asks again", "app/assistant/test_brought.py::test_every_change_of_bytes_names_or_modes_is_asked_about_and_nothing_else"),
     ("guarantees/security.md", "policies, guards, budget and approvals are the assistant's", "app/assistant/test_subagents.py::test_a_tool_that_is_denied_to_the_assistant_is_denied_to_its_sub_agent"),
