@@ -66,11 +66,6 @@ def is_key(variable: str) -> bool:
     return variable.endswith(("_API_KEY", "_TOKEN", "_BASE_URL"))
 
 
-def blocks_of(page: str) -> list[str]:
-    """The text of the Python programs of a page."""
-    return [block.code for block in programs_of(page)]
-
-
 def run_block(block: Block, directory: Path, **variables: str) -> tuple[str, str]:
     """Run a program of a page in a directory with the files that it needs, and a home of its own."""
     for name, code in block.files.items():

@@ -5,7 +5,6 @@ import hashlib
 import itertools
 import json
 import logging
-import re
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import tried
-from tests.pages import ROOT, blocks_of
 from tests.policies.corpora import keys, samples
 
 from swink import Agent, InvalidInput, ToolCall
@@ -508,13 +506,3 @@ def test_a_directory_in_the_place_of_the_file_is_refused(tmp_path: Path):
 def test_what_cannot_work_is_refused_when_it_is_written(make: Any, tmp_path: Path):
     with pytest.raises(InvalidInput):
         make(tmp_path / "notes.db")
-
-
-def test_the_program_of_notes_md_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.chdir(tmp_path)
-    (program,) = blocks_of("docs/library/notes.md")
-    exec(program, {})
-    said = re.sub(r'"(id|saved)":"[^"]*"', r'"\1":"…"', capsys.readouterr().out)
-    assert f"```\n{said}```\n" in (ROOT / "docs/library/notes.md").read_text("utf-8")
