@@ -56,7 +56,7 @@ TASKS = HERE / "localtasks.toml"
 KEPT = HERE / "localtasks.json"
 """The results that the table in the documentation was made from."""
 RESULTS = HERE.parent / ".cache" / "localtasks.json"
-PAGE = HERE.parent / "docs" / "models" / "local.md"
+PAGE = HERE.parent / "docs" / "models" / "local-measured.md"
 BEGIN, END = "<!-- made by benchmarks/localtasks.py -->", "<!-- end of the table -->"
 KINDS = ("question", "find", "edit", "command")
 START_LIMIT = 600.0
@@ -436,7 +436,7 @@ def main() -> None:
     option("--results", type=Path, default=RESULTS, help="the JSON file that results are kept in")
     option("--fresh", action="store_true", help="begin anew instead of going on")
     option(
-        "--write-docs", action="store_true", help="the results into docs/models/local.md and the first screen"
+        "--write-docs", action="store_true", help="the results into the page and the first screen"
     )
     option("--part", help=argparse.SUPPRESS)
     option("--scratch", type=Path, help=argparse.SUPPRESS)
