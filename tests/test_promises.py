@@ -34,7 +34,7 @@ PROMISES = [
     ("guarantees/security.md", "policies, guards, budget and approvals are the assistant's", "app/assistant/test_subagents.py::test_a_tool_that_is_denied_to_the_assistant_is_denied_to_its_sub_agent"),
     ("guarantees/security.md", "make swink read a file of yours", "providers/test_restored_files.py::test_no_way_in_opens_the_file"),
     ("guarantees/security.md", "swink itself in it | hidden, read-only | the level is refused", "tools/coding/test_runtime.py::test_landlock_is_refused_with_the_reason_and_the_remedy"),
-    ("coding-agent/sandbox.md", "Sandboxed commands leave none of them changed or made", "tools/coding/test_obeyed.py::test_commands_change_nothing_that_programs_obey_at_any_depth"),
+    ("coding-agent/protected-files.md", "Sandboxed commands leave none of them changed or made", "tools/coding/test_obeyed.py::test_commands_change_nothing_that_programs_obey_at_any_depth"),
     ("coding-agent/sandbox.md", "hidden, but for tool chains without their credentials", "tools/coding/test_toolchains.py::test_commands_read_no_credentials_of_tool_chains"),
     ("coding-agent/permissions.md", "secrets hidden, but nothing that a shell evaluates", "messages/test_shown_arguments.py::test_what_a_machine_acts_on_is_never_hidden"),
     ("coding-agent/permissions.md", "None is suggested for interpreters, `rm`, `sudo`, `curl`, `ssh`, `git push`", "app/assistant/test_rules.py::test_no_rule_is_suggested_for_what_runs_others_destroys_or_publishes"),

@@ -94,5 +94,5 @@ def test_of_a_model_without_search_the_person_is_told(place: Place, provider: Pr
 def test_the_pages_say_which_checkers_there_are():
     from swink.app.assistant.checkers import CHECKERS
 
-    page = (Path(__file__).parents[3] / "docs" / "coding-agent" / "tui.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "coding-agent" / "environment.md").read_text("utf-8")
     assert all(f"`{checker.name}" in page for checker in CHECKERS)

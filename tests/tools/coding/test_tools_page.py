@@ -1,4 +1,4 @@
-"""docs/library/tools.md and docs/coding-agent/sandbox.md: their tables are those of the tools."""
+"""docs/library/tools.md and docs/coding-agent/protected-files.md: their tables are those of the tools."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from swink.tools.coding.guarded import RESERVED
 from swink.tools.coding.obeyed import GROUPS, IN_HOME, is_obeyed
 
 PAGE = (ROOT / "docs" / "library" / "tools.md").read_text("utf-8")
-SANDBOX = (ROOT / "docs" / "coding-agent" / "sandbox.md").read_text("utf-8")
+PROTECTED = (ROOT / "docs" / "coding-agent" / "protected-files.md").read_text("utf-8")
 
 
 def test_the_script_tool_is_one(tmp_path: Path):
@@ -33,19 +33,19 @@ def test_the_table_names_every_tool_and_whether_it_asks(tmp_path: Path):
 
 
 def test_the_page_lists_what_other_programs_obey():
-    section = SANDBOX.split("### What other programs obey")[1].split("\n## ")[0]
+    section = PROTECTED.split("## What other programs obey")[1].split("\n## ")[0]
     rows = {
         who: tuple(re.findall(r"`([^`]+)`", what))
         for who, what in re.findall(r"^\| ([^|]+) \| (`[^|]+) \|$", section, re.MULTILINE)
     }
     assert rows == {**GROUPS, "in homes alone": IN_HOME}
-    (reserved,) = re.findall(r"refused afterwards; (.*) at the root are reserved", SANDBOX)
+    (reserved,) = re.findall(r"refused afterwards; (.*) at the root are reserved", PROTECTED)
     assert {".git", *re.findall(r"`([^`]+)`", reserved)} == set(RESERVED)
 
 
 def test_the_page_of_permissions_names_files_of_that_list():
     page = (ROOT / "docs" / "coding-agent" / "permissions.md").read_text("utf-8")
-    (sentence,) = re.findall(r"other programs obey\]\(sandbox\.md#what-other-programs-obey\)(.*)", page)
+    (sentence,) = re.findall(r"other programs obey\]\(protected-files\.md#what-other-programs-obey\)(.*)", page)
     names = re.findall(r"`([^`]+)`", sentence)
     assert names
     assert [name for name in names if not is_obeyed(name, "/work")] == []
