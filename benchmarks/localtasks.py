@@ -435,9 +435,7 @@ def main() -> None:
     option("--threads", type=int, help="threads of the model; else the default")
     option("--results", type=Path, default=RESULTS, help="the JSON file that results are kept in")
     option("--fresh", action="store_true", help="begin anew instead of going on")
-    option(
-        "--write-docs", action="store_true", help="the results into the page and the first screen"
-    )
+    option("--write-docs", action="store_true", help="the results into the page and the first screen")
     option("--part", help=argparse.SUPPRESS)
     option("--scratch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -45,7 +45,9 @@ def test_the_page_lists_what_other_programs_obey():
 
 def test_the_page_of_permissions_names_files_of_that_list():
     page = (ROOT / "docs" / "coding-agent" / "permissions.md").read_text("utf-8")
-    (sentence,) = re.findall(r"other programs obey\]\(protected-files\.md#what-other-programs-obey\)(.*)", page)
+    (sentence,) = re.findall(
+        r"other programs obey\]\(protected-files\.md#what-other-programs-obey\)(.*)", page
+    )
     names = re.findall(r"`([^`]+)`", sentence)
     assert names
     assert [name for name in names if not is_obeyed(name, "/work")] == []
