@@ -12,7 +12,7 @@ from tests.counts import MORE
 SUITE = Path(sys.prefix, "node", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 CLIENT = Path(__file__).with_name("conformance_client.py")
 
-PAGE = Path(__file__).parents[2] / "docs" / "library" / "mcp-servers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "library" / "mcp-conformance.md"
 VERSIONS = ("2025-11-25", "2026-07-28")
 OLDER = ("auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback")
 """Those of an older version, which servers still speak."""

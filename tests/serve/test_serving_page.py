@@ -1,4 +1,4 @@
-"""docs/library/serving.md: the paths and limits that it names are those of the application."""
+"""docs/library/serving.md, http-api.md and openai-api.md: the paths and limits that they name are those of the application."""
 
 import re
 
@@ -11,10 +11,11 @@ from swink.serve import ServeLimits, agent_app
 from swink.serve.native import NativeDoor
 from swink.serve.openai import OpenAIDoor
 
-PAGE = (ROOT / "docs" / "library" / "serving.md").read_text("utf-8")
+PAGES = [ROOT / "docs" / "library" / f"{name}.md" for name in ("serving", "http-api", "openai-api")]
+PAGE = "".join(page.read_text("utf-8") for page in PAGES)
 
 
-def test_the_page_names_every_route_of_the_native_and_the_openai_door():
+def test_the_pages_name_every_route_of_the_native_and_the_openai_door():
     host = agent_app(lambda request: Agent("test:m"), store=MemoryStore()).host
     told = PAGE.replace("…/runs", "/conversations/{id}/runs").replace(
         "`…/follow_up`", "`POST /conversations/{id}/runs/{run}/follow_up`"
@@ -23,6 +24,6 @@ def test_the_page_names_every_route_of_the_native_and_the_openai_door():
         assert re.search(rf"`{route.method} {re.escape(route.path)}[`?]", told), (route.method, route.path)
 
 
-def test_limits_that_the_page_names_are_limits():
+def test_limits_that_the_pages_name_are_limits():
     assert "approval_seconds" in {field.name for field in fields(ServeLimits)}
     assert f"every {ServeLimits().silence_seconds:.0f} seconds" in PAGE

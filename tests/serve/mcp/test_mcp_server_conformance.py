@@ -12,7 +12,7 @@ from tests.counts import MORE
 
 SUITE = Path(sys.prefix, "node", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
 SERVER = Path(__file__).with_name("conformance_server.py")
-PAGE = Path(__file__).parents[3] / "docs" / "library" / "mcp-servers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "library" / "mcp-conformance.md"
 VERSIONS = ("2025-11-25", "2026-07-28")
 EXCEPTIONS = {
     "tools-call-sampling",

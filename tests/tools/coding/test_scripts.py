@@ -277,7 +277,7 @@ async def test_changes_can_be_waited_for(tmp_path: Path):
 
 
 async def test_the_example_of_the_documentation_works(tmp_path: Path):
-    text = (Path(__file__).parents[3] / "docs/library/tools.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs/library/script-tools.md").read_text("utf-8")
     write(tmp_path, "example", text.split("```toml\n")[1].split("```")[0])
     (tmp_path / "-three").write_text("1\n2\n3\n")
     assert (await call(only(script_tools(tmp_path)), path="-three")).text == "3 -three\n[exit code 0]"

@@ -1,4 +1,4 @@
-"""docs/library/tools.md and docs/coding-agent/protected-files.md: their tables are those of the tools."""
+"""docs/library/tools.md, script-tools.md and docs/coding-agent/protected-files.md: their tables are those of the tools."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,12 @@ from swink.tools.coding.guarded import RESERVED
 from swink.tools.coding.obeyed import GROUPS, IN_HOME, is_obeyed
 
 PAGE = (ROOT / "docs" / "library" / "tools.md").read_text("utf-8")
+SCRIPTS = (ROOT / "docs" / "library" / "script-tools.md").read_text("utf-8")
 PROTECTED = (ROOT / "docs" / "coding-agent" / "protected-files.md").read_text("utf-8")
 
 
 def test_the_script_tool_is_one(tmp_path: Path):
-    (script,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (script,) = re.findall(r"```toml\n(.*?)```", SCRIPTS, re.DOTALL)
     (tmp_path / "count.toml").write_text(script, "utf-8")
     scripts = script_tools(tmp_path)
     assert ([tool.name for tool in scripts], scripts.bad) == (["count_lines"], ())
