@@ -4,6 +4,8 @@ BIN := .venv/bin
 # Tests wait as much as they compute, so there are more processes than cores. TESTS may name some of them.
 WORKERS ?= 4
 TESTS ?=
+# Tests that read the source and no behaviour; make check runs them.
+READERS := tests/test_house.py tests/test_layers.py tests/test_tests.py tests/test_type_checking.py
 # Options of benchmarks/localtasks.py, such as smollm2-135m --limit 8
 LOCALTASKS ?=
 # Options of benchmarks/mutants.py, such as --count 20 --only engine/
@@ -20,7 +22,7 @@ run: .venv/.ready-to-run
 	@$(BIN)/swink
 
 test: .venv/.ready-to-test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(addprefix --ignore=,$(READERS)) $(TESTS)
 
 test-more: .venv/.ready-to-test
 	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000 $(TESTS)
@@ -33,6 +35,7 @@ check: .venv/.ready-to-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/python -m pytest $(READERS)
 
 fix: .venv/.ready-to-test
 	$(BIN)/ruff check --fix .

@@ -37,9 +37,13 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Every property is tried more often by `make test-more`, also one that does not say how often."""
+    """Every property is tried more often by `make test-more`, which alone starts a browser."""
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         item.add_marker("more")
+    if "browser" in getattr(item, "fixturenames", ()):
+        item.add_marker("more")
+        if not counts.MORE:
+            item.add_marker(pytest.mark.skip(reason="make test-more runs it"))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -15,7 +15,7 @@ from hypothesis.internal.conjecture import providers
 MORE = bool(os.environ.get("SWINK_TEST_MORE"))
 RANDOM = bool(os.environ.get("SWINK_TEST_RANDOM"))
 
-settings.register_profile("swink", derandomize=not RANDOM, deadline=None, max_examples=100 if MORE else 40)
+settings.register_profile("swink", derandomize=not RANDOM, deadline=None, max_examples=100 if MORE else 20)
 settings.load_profile("swink")  # conftest imports this before any test makes settings of its own
 # Constants of the source would change the examples with every change of it, and take seconds to collect.
 providers._get_local_constants = lambda: providers._local_constants
@@ -49,6 +49,8 @@ def cell_of_more(*values: Any) -> Any:
 
 def in_cells(names: Any, cells: Iterable[Any], *, every: int, ids: Any = None) -> Any:
     """Parametrize a test that shows one behaviour in many places: each day in every so manieth, and else in all."""
-    chosen = [*cells]
-    parametrized = pytest.mark.parametrize(names, chosen if MORE else chosen[::every], ids=ids)
+    step = 1 if MORE else every
+    if ids is not None and not callable(ids):
+        ids = [*ids][::step]
+    parametrized = pytest.mark.parametrize(names, [*cells][::step], ids=ids)
     return lambda test: pytest.mark.more(parametrized(test))

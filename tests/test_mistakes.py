@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.counts import in_cells
+
 BEFORE = """
 import asyncio, dataclasses, datetime, socket, threading
 from dataclasses import dataclass
@@ -451,7 +453,7 @@ def test_a_mistake_is_told_with_what_to_do(
     assert told.traceback.count("\n") <= MOST_LINES, told.traceback
 
 
-@pytest.mark.parametrize(
+@in_cells(
     "mistake",
     [
         "an annotation that is no JSON",
@@ -461,6 +463,7 @@ def test_a_mistake_is_told_with_what_to_do(
         "nobody listens there",
         "two runs at once",
     ],
+    every=3,
 )
 def test_what_a_program_leaves_on_the_screen_is_short(mistake: str, closed_port: int, tmp_path: Path):
     script = tmp_path / "mistake.py"

@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 import pytest
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
 
 from swink import Agent, ToolCall, tool
 from swink.agent.engine.run import Run
@@ -60,6 +60,7 @@ async def test_nothing_of_a_finished_run_survives():
     assert [run() for run in runs if run() is not None] == []
 
 
+@left_to_more
 @pytest.mark.more
 async def test_thousands_of_runs_do_not_grow_memory():
     async def one(*call: Any) -> Any:

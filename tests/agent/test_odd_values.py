@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 
 from swink import Agent, Policy, ToolContext, tool
 from swink.agent.agentresult import AgentResult
@@ -212,7 +213,7 @@ TEXT_WAYS: dict[str, Callable[[str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", TEXT_WAYS)
+@in_cells("way", TEXT_WAYS, every=4)
 async def test_no_text_bricks_a_conversation(way: str):
     for text in TEXTS:
         await TEXT_WAYS[way](text)
@@ -277,7 +278,7 @@ VALUE_WAYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", VALUE_WAYS)
+@in_cells("way", VALUE_WAYS, every=3)
 async def test_no_value_bricks_a_conversation(way: str):
     for make in VALUES.values():
         await VALUE_WAYS[way](make())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 
 from swink.errors import InvalidInput
 from swink.eval import Case, Evaluator, Metric, Trajectory
@@ -159,7 +159,7 @@ for thing in gc.get_objects():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 @pytest.mark.more
-@pytest.mark.parametrize("cheat", CHEATS)
+@in_cells("cheat", CHEATS, every=5)
 async def test_a_program_that_looks_for_the_proof_of_its_end_does_not_pass(cheat: str):
     endings = ["os._exit(0)", "pass"]
     for ending in endings if MORE else [endings[list(CHEATS).index(cheat) % 2]]:

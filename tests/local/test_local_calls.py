@@ -61,6 +61,7 @@ def test_there_are_twenty_prompts_for_both_tools():
     assert {name for name, _ in PROMPTS} == set(TOOLS)
 
 
+@left_to_more
 async def test_a_named_tool_is_called_whatever_was_asked(model: LocalStreamFn):
     message, _ = await ask(
         model, "What is the weather in Paris?", tools=BOTH, tool_choice="calculate", max_tokens=64
@@ -85,6 +86,7 @@ async def test_none_forbids_calls(model: LocalStreamFn):
     assert message.text
 
 
+@left_to_more
 async def test_structured_output_fits_a_nested_schema(model: LocalStreamFn):
     person = Spec(
         "person",
@@ -112,6 +114,7 @@ async def test_structured_output_fits_a_nested_schema(model: LocalStreamFn):
     assert call.arguments["name"] == "Anna"
 
 
+@left_to_more
 async def test_arguments_arrive_as_they_are_written(model: LocalStreamFn):
     events = await events_of(model, "What is the weather in Paris?", tools=BOTH, max_tokens=64)
     assert sum(isinstance(event, ToolCallDelta) for event in events) > 3
@@ -124,6 +127,7 @@ async def test_a_call_cut_off_by_the_limit_stays_incomplete(model: LocalStreamFn
     assert message.tool_calls[0].partial_json is not None
 
 
+@left_to_more
 async def test_arguments_beyond_the_grammar_are_checked_and_drawn_again_once(model: LocalStreamFn):
     fine = Spec("pick", "Pick.", {"n": {"enum": [1, 2], "not": {"const": 77}}})
     message, _ = await ask(model, "Pick.", tools=[fine], tool_choice="pick", max_tokens=40)

@@ -5,6 +5,7 @@ import math
 
 import pytest
 from talking import ask
+from tests.counts import left_to_more
 
 from swink.errors import ContextWindowOverflow, InvalidInput
 from swink.local import Embedder, LocalEmbedder, LocalStreamFn, similarity
@@ -48,6 +49,7 @@ async def test_wrong_input_is_refused_with_what_to_change():
             LocalStreamFn(**wrong)
 
 
+@left_to_more
 async def test_agents_and_embeddings_share_one_model_and_the_prompt_stays_read(weights: object):
     function, embedder = LocalStreamFn(threads=physical_cores()), LocalEmbedder(threads=physical_cores())
     shared = function.model("smollm2-135m")
@@ -65,6 +67,7 @@ async def test_agents_and_embeddings_share_one_model_and_the_prompt_stays_read(w
     shared.unload()
 
 
+@left_to_more
 async def test_embeddings_wait_for_their_turn_and_one_who_leaves_gives_the_place_back(weights: object):
     function = LocalStreamFn(context=256, parallel=1, threads=physical_cores())
     model = function.model("smollm2-135m")

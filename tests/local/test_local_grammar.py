@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 from talking import Spec, ask
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
 
 from swink.errors import InvalidTool
 from swink.local import LocalStreamFn
@@ -199,6 +199,7 @@ def test_what_the_engine_refuses_is_taken_out_or_reported():
         guide({"$ref": "#/$defs/Missing"})
 
 
+@left_to_more
 async def test_an_enum_of_many_values_is_ready_at_once(model: LocalStreamFn):
     values = list(range(20_000 if MORE else 5_000))
     tool = Spec("pick", "Pick one.", {"value": {"enum": values}})

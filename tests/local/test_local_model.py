@@ -180,6 +180,7 @@ async def test_an_abort_stops_the_model_while_it_reads(model: LocalStreamFn, chu
     assert isinstance(done, Done)
 
 
+@left_to_more
 async def test_two_agents_share_one_model_and_neither_waits_for_the_others_end(model: LocalStreamFn):
     other = LocalStreamFn(context=2048, threads=physical_cores())
     assert other.model(SMOL.model_id) is model.model(SMOL.model_id)
@@ -196,6 +197,7 @@ async def test_two_agents_share_one_model_and_neither_waits_for_the_others_end(m
     assert max(order.index("cats"), order.index("dogs")) < min(_last(order, "cats"), _last(order, "dogs"))
 
 
+@left_to_more
 async def test_a_third_agent_gets_its_turn_before_the_second_request_of_a_busy_one(model: LocalStreamFn):
     finished: list[str] = []
 
@@ -328,6 +330,7 @@ open_model(path, read_head(path), Settings(context=256, parallel=1))
     assert await _run("-c", program) == (0, b"", b"")
 
 
+@left_to_more
 async def test_a_forked_child_leaves_the_model_to_its_parent(weights: Path):
     program = """
 import asyncio, os, sys
@@ -359,6 +362,7 @@ def test_threads_come_from_the_keyword_then_the_environment_then_the_machine(mon
         thread_count()
 
 
+@left_to_more
 def test_waiting_threads_are_passive_unless_the_user_says_otherwise(weights: Path):
     import subprocess
 

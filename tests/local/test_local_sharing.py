@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from talking import SMOL
+from tests.counts import left_to_more
 
 from swink.local import LocalStreamFn
 from swink.messages import UserMessage
@@ -15,6 +16,7 @@ from swink.stream import LlmContext, StreamOptions
 TURNS = 3
 
 
+@left_to_more
 async def test_four_agents_at_once_take_turns(weights: Path, model: LocalStreamFn):
     """Two places for four: nobody is ever more than two replies behind another."""
     ended: list[str] = []
@@ -76,6 +78,7 @@ for _ in range(2):
 """
 
 
+@left_to_more
 def test_a_process_that_is_done_with_a_model_has_no_thread_and_no_mapping_left(weights: Path):
     weights = weights.resolve()
     ran = subprocess.run(

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+from tests.counts import left_to_more
+
 from swink.local import Settings, local_model
 from swink.local.speed import MachinePace, pace
 
 
+@left_to_more
 async def test_a_second_of_writing_tells_the_pace_and_leaves_the_model_loaded(weights: Path):
     settings = Settings(context=512, parallel=1)
     measured = await pace("smollm2-135m", settings, seconds=0.2)

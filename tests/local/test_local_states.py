@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from talking import ask
+from tests.counts import left_to_more
 
 from swink.local import LocalStreamFn, statefiles
 from swink.local.llamacpp import physical_cores
@@ -159,6 +160,7 @@ async def test_a_later_start_reads_only_what_is_new(talker: Talker, own_cache: P
     assert await until_kept(own_cache / "states") == path
 
 
+@left_to_more
 async def test_a_full_disk_and_a_directory_that_cannot_be_made_only_cost_time(
     talker: Talker, own_cache: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -180,6 +182,7 @@ async def test_a_full_disk_and_a_directory_that_cannot_be_made_only_cost_time(
     assert len(caplog.records) == 2
 
 
+@left_to_more
 async def test_a_reply_that_is_stopped_while_its_beginning_is_read_ends_and_can_be_asked_again(
     talker: Talker, own_cache: Path
 ):
@@ -197,6 +200,7 @@ async def test_a_reply_that_is_stopped_while_its_beginning_is_read_ends_and_can_
     assert await until_kept(own_cache / "states")
 
 
+@left_to_more
 async def test_nothing_is_kept_if_the_user_wants_none(
     talker: Talker, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -92,6 +92,7 @@ async def test_options_reach_llama_cpp_and_chunks_reach_the_caller(model: LocalS
     assert any("usage" in chunk for chunk in raw)
 
 
+@left_to_more
 async def test_thinking_is_told_from_words(model: LocalStreamFn):
     grammar = 'root ::= "<think>\\nhm\\n</think>\\n\\nYes."'
     message, _ = await ask(model, "Hi", max_tokens=30, extra={"grammar": grammar})
@@ -228,6 +229,7 @@ async def test_a_loop_within_a_sentence_is_left_by_other_sampling(model: LocalSt
     assert done.usage.total < 400
 
 
+@left_to_more
 async def test_an_answer_fits_its_schema_without_a_tool(model: LocalStreamFn):
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     context = LlmContext(

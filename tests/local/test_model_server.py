@@ -50,6 +50,7 @@ async def serving(stream_fn: StreamFn, api_key: str | None = None) -> AsyncGener
             yield clients
 
 
+@left_to_more
 async def test_a_reply_with_thinking_words_and_a_call_reaches_both_sdks_whole_and_streamed():
     reply = [Thinking("hm"), "Let me see.", CALL]
     async with serving(ScriptedModel([reply] * 4)) as clients:

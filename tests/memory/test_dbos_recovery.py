@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 from tests.pages import ROOT
 from tests.patience import wait_until
 
@@ -124,7 +124,7 @@ def test_a_process_that_was_thought_dead_changes_nothing(children: Children, tmp
 
 @pytest.mark.more
 @pytest.mark.skipif(not MORE, reason="its rule is shown once by the test that kills in a tool")
-@pytest.mark.parametrize("seed", range(4))
+@in_cells("seed", range(4), every=2)
 def test_whenever_a_process_is_killed_nothing_is_paid_twice(children: Children, tmp_path: Path, seed: int):
     log = tmp_path / "log"
     engine, sessions = f"sqlite:///{tmp_path}/engine.sqlite", str(tmp_path / "sessions.db")

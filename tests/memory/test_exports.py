@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import in_cells, left_to_more, tried
 from tests.linecount import Lines, lines_of
 from tests.strategies import messages as any_messages
 
@@ -374,7 +374,7 @@ def test_html_of_any_markdown_is_well_formed_and_has_no_foreign_tag(text: str):
     assert not open_tags
 
 
-@pytest.mark.parametrize(
+@in_cells(
     "piece",
     [
         "[",
@@ -398,6 +398,7 @@ def test_html_of_any_markdown_is_well_formed_and_has_no_foreign_tag(text: str):
         "<",
         "1. ",
     ],
+    every=5,
 )
 def test_hostile_markdown_takes_linear_work(piece: str):
     def lines(count: int) -> int:
@@ -407,6 +408,7 @@ def test_hostile_markdown_takes_linear_work(piece: str):
     assert lines(1_600) < 6 * lines(400) + 1_000
 
 
+@left_to_more
 def test_ten_thousand_messages_are_exported_in_linear_time():
     def lines(count: int, format: Any) -> int:
         records = of(

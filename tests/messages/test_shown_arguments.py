@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import in_cells, tried
 from tests.linecount import lines_of
 
 from swink.messages.redact import MARK, redact_text
@@ -449,7 +449,7 @@ def test_no_two_arguments_are_shown_under_one_name_and_none_begins_a_line():
     ]
 
 
-@pytest.mark.parametrize(
+@in_cells(
     "unit",
     [
         "PASSWORD=correcthorse ",
@@ -473,6 +473,7 @@ def test_no_two_arguments_are_shown_under_one_name_and_none_begins_a_line():
         "A_PASS=",
         "'a' PASSWORD='b!c' ",
     ],
+    every=5,
 )
 def test_a_view_takes_work_in_proportion_to_the_text(unit: str):
     def lines(size: int) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 
 from swink import Agent, ModelSpec, Tool, Usage
 from swink.agent.context.prefixguard import TokenRatio
@@ -50,7 +51,7 @@ def close(estimated: float, text: str) -> None:
     assert estimated == pytest.approx(count_tokens(text), rel=0.15)
 
 
-@pytest.mark.parametrize("size", [1_000, 4_000, 20_000, None])
+@in_cells("size", [1_000, 4_000, 20_000, None], every=2)
 def test_english_is_within_15_percent_of_a_tokenizer(size: int | None):
     pytest.importorskip("bpe_openai")
     text = english()[:size]

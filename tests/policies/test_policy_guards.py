@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from scenes import Scene, call
+from tests.counts import in_cells
 
 from swink import Image, Text, Thinking, ToolCall, ToolResult, ToolResultMessage
 from swink.errors import MisuseError
@@ -137,7 +138,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@in_cells("shape", SHAPES, every=4)
 def test_hostile_shapes_take_linear_time(shape: str):
     text = shape * (150_000 // len(shape))
     PromptInjectionGuard().finds(text)  # its square would take longer than a test may

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import pytest
+from tests.counts import in_cells
 
 from swink.models.catalog import PROVIDERS
 
@@ -25,7 +25,7 @@ SLOW = ("urllib.request", "email.utils", "pickle", "runpy")
 """Modules of the standard library that are imported where they are used."""
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
+@in_cells("module", sorted(MODULES), every=4)
 def test_an_adapter_comes_alone(module: str):
     code = f"import sys, {module}; print('\\n'.join(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -27,7 +27,7 @@ from loopback import (
     recorded,
     sse,
 )
-from tests.counts import tried
+from tests.counts import in_cells, tried
 
 from swink.errors import StreamError
 from swink.messages import (
@@ -146,8 +146,8 @@ async def sent(
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FIXTURES if SPLICED not in path.name], ids=lambda path: path.name
+@in_cells(
+    "path", [path for path in FIXTURES if SPLICED not in path.name], ids=lambda path: path.name, every=3
 )
 async def test_the_sdk_reads_the_same_from_the_same_bytes(path: Path, server: LoopbackServer):
     server.reply(chunks=cut(body_of(path), 700))

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, Tool, cut_places, own_fixtures, read, recorded
 from msgspec.structs import replace
-from tests.counts import tried
+from tests.counts import in_cells, tried
 from validators import boto_parameters, check_bedrock
 
 from swink.errors import NetworkError
@@ -138,7 +138,7 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("name", [*FIXTURES, *RECORDED])
+@in_cells("name", [*FIXTURES, *RECORDED], every=3)
 async def test_the_adapter_reads_what_boto3_reads(server, name):
     body = FIXTURES[name] if name in FIXTURES else framed_events(RECORDED[name])
     # boto3 refuses a start of nothing, which Bedrock has been seen to send.

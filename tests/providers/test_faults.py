@@ -30,6 +30,7 @@ from faults import (
     stalling_in_a_refusal,
 )
 from loopback import Read, read
+from tests.counts import in_cells
 
 from swink import Agent, ExponentialBackoff
 from swink.agent.agentresult import AgentResult
@@ -397,7 +398,7 @@ async def test_a_refusal_without_an_end_is_cut_short(adapter: AdapterCase):
 
 
 @each
-@pytest.mark.parametrize("status", [200, 500])
+@in_cells("status", [200, 500], every=5)
 async def test_a_gzip_bomb_goes_off_nowhere(adapter: AdapterCase, status: int, packed: bytes):
     before = peak()
     async with facing(adapter, answering(status, packed, adapter.media_type, content_encoding="gzip")) as (

@@ -10,6 +10,7 @@ from histories import IDS, foreign_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, Tool, cut_places, framed, own_fixtures, read, recorded, sse
+from tests.counts import in_cells
 from validators import check_gemini
 
 from swink.errors import NetworkError
@@ -138,7 +139,7 @@ def put(target, path, string, value):
 OUTCOMES = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filtered", None: "content_filtered"}
 
 
-@pytest.mark.parametrize("name", [*FIXTURES, *RECORDED])
+@in_cells("name", [*FIXTURES, *RECORDED], every=3)
 async def test_the_adapter_reads_what_the_sdk_reads(server, name):
     server.reply(FIXTURES[name] if name in FIXTURES else framed(RECORDED[name]))
     text, thinking, calls, finish, usage = await asyncio.to_thread(sdk_reads, server.url)

@@ -8,7 +8,7 @@ import pytest
 from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import Read, Tool, read
 from servers import LLAMA_KEY, Unavailable, aimock_server, llama_server
-from tests.counts import cell_of_more
+from tests.counts import cell_of_more, left_to_more
 
 from swink import Agent, ExponentialBackoff, tool
 from swink.events import MessageUpdate
@@ -74,6 +74,7 @@ async def ask_llama(
     )
 
 
+@left_to_more
 @pytest.mark.usefixtures("connections")
 async def test_llama_says_the_same_in_every_protocol(llama: str):
     texts: set[str] = set()
@@ -90,6 +91,7 @@ async def test_llama_says_the_same_in_every_protocol(llama: str):
     assert "weather" in texts.pop()
 
 
+@left_to_more
 @each_protocol
 @pytest.mark.usefixtures("connections")
 async def test_llama_streams_a_tool_call(llama: str, adapter: AdapterCase):
@@ -102,6 +104,7 @@ async def test_llama_streams_a_tool_call(llama: str, adapter: AdapterCase):
     assert len([event for event in result.events if isinstance(event, ToolCallDelta)]) > 2
 
 
+@left_to_more
 @each_protocol
 @pytest.mark.usefixtures("connections")
 async def test_llama_takes_a_history_with_calls_and_results(llama: str, adapter: AdapterCase):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import LoopbackServer, read
+from tests.counts import in_cells
 
 from swink.providers.azure import AzureStreamFn
 from swink.providers.bedrock import BedrockStreamFn
@@ -13,7 +14,7 @@ from swink.providers.openai import OpenAIStreamFn
 from swink.stream.wrappers import cached, fallback, rate_limited
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
+@in_cells("adapter", ADAPTERS.values(), ids=str, every=3)
 async def test_an_answer_is_for_the_key_that_asked(
     adapter: AdapterCase, server: LoopbackServer, tmp_path: Path
 ):

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 from adapters import ADAPTERS, KEY
 from loopback import MemoryClient, read
+from tests.counts import in_cells
 
 from swink.messages import Capabilities, ModelSpec, ThinkingLevel
 from swink.providers.azure import AzureStreamFn
@@ -126,7 +127,7 @@ def thinking_in(body: dict[str, Any]) -> dict[str, Any]:
     return {**named, **config, **{name: model[name] for name in model if name.startswith("thinking")}}
 
 
-@pytest.mark.parametrize(("provider", "name", "kind"), MODELS)
+@in_cells(("provider", "name", "kind"), MODELS, every=3)
 async def test_a_level_is_in_the_body_or_in_a_notice(
     provider: str, name: str, kind: str, caplog: pytest.LogCaptureFixture
 ):
@@ -150,7 +151,7 @@ async def test_a_level_is_in_the_body_or_in_a_notice(
         assert all(record.levelno == logging.INFO for record in notices)
 
 
-@pytest.mark.parametrize(("provider", "name", "kind"), MODELS)
+@in_cells(("provider", "name", "kind"), MODELS, every=3)
 async def test_a_budget_is_in_the_body_or_in_a_notice(
     provider: str, name: str, kind: str, caplog: pytest.LogCaptureFixture
 ):

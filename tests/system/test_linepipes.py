@@ -5,6 +5,8 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from tests.counts import left_to_more
+
 from swink.system.linepipes import LinePipes
 
 LONGEST = 100_000
@@ -72,6 +74,7 @@ async def test_the_part_of_a_line_before_the_end_is_dropped():
         assert [line async for line in both.pipes.lines()] == [b"whole"]
 
 
+@left_to_more
 async def test_whoever_takes_lines_slowly_holds_up_whoever_writes_them():
     async with ends() as both:
         lines = both.pipes.lines()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 from tests.scripted import make
 
 from swink import ToolCall, ToolResult, tool
@@ -49,7 +50,7 @@ async def converted(value: Any, **options: Any) -> tuple[int, ToolResult]:
     )
 
 
-@pytest.mark.parametrize("name", HUGE)
+@in_cells("name", HUGE, every=3)
 async def test_the_event_loop_goes_on_while_a_huge_result_is_converted(name: str):
     rounds, result = await converted(HUGE[name])
     assert rounds > 20

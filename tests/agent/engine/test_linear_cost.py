@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.counts import left_to_more
 from tests.linecount import lines_of_async
 
 from swink import Agent, AssistantMessage, Tool, ToolCall, ToolError, ToolResultMessage, UserMessage, tool
@@ -62,6 +63,7 @@ async def test_ten_thousand_steering_messages_enter_in_time() -> None:
     assert not await grows_with_its_square(steer, 500)
 
 
+@left_to_more
 async def test_a_long_output_grows_in_time_whatever_its_pieces() -> None:
     async def read(words: int) -> None:
         text = msgspec.json.encode({"value": ["word"] * words}).decode()

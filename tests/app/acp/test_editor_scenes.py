@@ -10,7 +10,7 @@ import pytest
 from editor_scenes import SCENES
 from editorscene import REQUESTS, SDK, serving
 from libraries import node_editor, python_editor
-from tests.counts import left_to_more
+from tests.counts import in_cells, left_to_more
 
 LEFT_OUT = {
     *("terminal/create", "terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
@@ -21,7 +21,7 @@ NOT_STABLE = {"plan_update", "plan_removed", "subagent_update", "session_message
 """Updates that the draft of the protocol adds; editors know the stable ones."""
 
 
-@pytest.mark.parametrize("name", SCENES)
+@in_cells("name", SCENES, every=2)
 async def test_a_plain_editor_plays_it(name: str, project: Path):
     scene = SCENES[name]
     async with serving(scene.replies, *scene.arguments) as editor:

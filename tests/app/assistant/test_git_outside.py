@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tools" / "coding"))
 
 from calling import call, named
 from loopback_git import HttpGit, SshGit, heads, http_git, make_bare, ssh_git
+from tests.counts import in_cells
 
 from swink.app.assistant.person import Once, Question, Refuse, Reply
 from swink.app.assistant.rules import parse_rule
@@ -379,7 +380,7 @@ def lay_traps(work: Path, tmp_path: Path, text: str) -> Path:
     return mark
 
 
-@pytest.mark.parametrize("trap", HOSTILE)
+@in_cells("trap", HOSTILE, every=3)
 async def test_nothing_that_a_hostile_repository_names_runs_outside(
     work: Path, served: Path, ssh: SshGit, tmp_path: Path, trap: str, monkeypatch: pytest.MonkeyPatch
 ):

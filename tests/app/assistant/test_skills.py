@@ -7,6 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from tests.counts import left_to_more
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.luggage import describe_luggage
@@ -335,6 +336,7 @@ async def test_a_skill_whose_folder_is_gone_is_told_and_commands_go_on(home: Pat
     assert ran.text.startswith("hi")
 
 
+@left_to_more
 @linux
 async def test_1500_skills_are_found_searched_and_cost_no_command_a_mount_each(home: Path, project: Path):
     for number in range(1_500):

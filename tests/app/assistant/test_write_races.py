@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 
 from swink import Agent, ToolCall, ToolResultMessage
 from swink.agent.policy import Policy, PolicyContext, Turn
@@ -201,7 +201,7 @@ if MORE:
 
 
 @backends
-@pytest.mark.parametrize(("scene", "call"), SCENES.values(), ids=SCENES)
+@in_cells(("scene", "call"), SCENES.values(), ids=SCENES, every=3)
 async def test_no_race_is_won_in_mode_edits(root: Path, backend: Any, scene: Scene, call: dict[str, Any]):
     async with flipping(root, backend, scene):
         lost, let_run = await play(root, scene, call, approve=permissions(root), approval_mode="on")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import SECONDS, STALL, Call, Done, Place, Provider, Screen
-from tests.counts import MORE, cell_of_more
+from tests.counts import MORE, cell_of_more, in_cells
 
 from swink.app.cli.jsonlines import encode_line
 from swink.events import ToolExecutionEnd
@@ -221,7 +221,7 @@ REDIRECTIONS = ["2>&-", "2>/dev/full", "<&-", "<&- 2>&-"]
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("redirection", REDIRECTIONS)
+@in_cells("redirection", REDIRECTIONS, every=2)
 def test_a_run_works_without_its_other_streams(place: Place, provider: Provider, redirection: str):
     outputs = [("text", "Hello there."), ("json", "result")]
     if not MORE:  # every day each output without either stream

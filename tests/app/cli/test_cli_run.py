@@ -22,6 +22,7 @@ from command_line import (
     Screen,
     without_styles,
 )
+from tests.counts import in_cells
 
 from swink import Agent, Policy
 from swink.agent.policy import ApprovalRequest, PolicyContext, Rejected, Stop, Turn
@@ -104,9 +105,7 @@ def test_a_command_that_cannot_work_says_why_and_exits_with_2(place: Place, argu
     assert done.out == ""
 
 
-@pytest.mark.parametrize(
-    "path", [command.path for command in walk(make_parser()) if command.path], ids=" ".join
-)
+@in_cells("path", [command.path for command in walk(make_parser()) if command.path], ids=" ".join, every=6)
 def test_an_unknown_option_is_named_with_the_usage_of_its_command(
     path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):

@@ -180,7 +180,7 @@ async def test_what_is_typed_stays_where_completions_fail(monkeypatch: pytest.Mo
         assert "ZeroDivisionError: broken look" in screen_text(app)
 
 
-@pytest.mark.parametrize(
+@in_cells(
     ("owner", "name", "keys"),
     [
         (SwinkApp, "action_toggle_fold", ["f2"]),
@@ -191,6 +191,7 @@ async def test_what_is_typed_stays_where_completions_fail(monkeypatch: pytest.Mo
         (SwinkApp, "on_text_area_changed", ["x"]),
         (SwinkApp, "on_submitted", ["x", "enter"]),
     ],
+    every=3,
 )
 async def test_a_key_that_fails_is_told_and_the_next_ones_work(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, keys: list[str]

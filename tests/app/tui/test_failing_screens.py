@@ -173,9 +173,7 @@ async def test_a_list_of_equal_rows_is_shown_and_the_row_that_was_marked_is_take
         assert asked.result == "[b]"
 
 
-@pytest.mark.parametrize(
-    "choices", [{}, {"": ""}, {"[b]": "]["}, {"a\nb": "\x1b[31m"}, {"x" * 500: "y" * 500}]
-)
+@in_cells("choices", [{}, {"": ""}, {"[b]": "]["}, {"a\nb": "\x1b[31m"}, {"x" * 500: "y" * 500}], every=3)
 async def test_a_picker_shows_any_choices(choices: dict[str, str]):
     app = app_of([])
     async with app.run_test(size=(40, 12)) as pilot:

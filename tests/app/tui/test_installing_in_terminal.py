@@ -60,6 +60,7 @@ def leave(terminal: Terminal) -> None:
     assert terminal.wait_for_end() == 0
 
 
+@left_to_more
 def test_two_packages_are_installed_in_an_empty_folder_after_one_question(
     empty: Place, provider: Provider, index: PackageIndex
 ):
@@ -141,6 +142,7 @@ def test_with_the_network_off_model_and_person_are_told_and_nothing_is_reached(
         leave(terminal)
 
 
+@left_to_more
 def test_without_a_person_the_answer_is_no_with_the_setting_that_would_allow_it(
     empty: Place, provider: Provider, index: PackageIndex
 ):

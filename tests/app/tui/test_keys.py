@@ -1,7 +1,7 @@
 """Keys of the app: what stops, what comes back, what leaves."""
 
-import pytest
 from apps import Gate, app_of, screen_text, until
+from tests.counts import in_cells
 from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -139,7 +139,7 @@ async def test_two_escapes_with_a_key_between_them_are_not_two_in_a_row_however_
             await pilot.press("right")
 
 
-@pytest.mark.parametrize("opened", ["/help", "/theme", "/model", "/permissions", "whole"])
+@in_cells("opened", ["/help", "/theme", "/model", "/permissions", "whole"], every=3)
 async def test_what_is_typed_right_after_escape_is_for_the_editor_and_not_for_the_screen_that_closes(
     opened: str,
 ):

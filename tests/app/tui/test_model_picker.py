@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from apps import app_of, screen_text, until
+from tests.counts import in_cells
 from textual.pilot import Pilot
 
 from swink.app.assistant import modellist
@@ -89,15 +90,16 @@ def test_the_last_five_models_are_recent_each_once():
     assert memory.recent == ("g", "f", "e", "d", "b")
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 60)])
+@in_cells("size", [(60, 15), (80, 24), (200, 60)], every=3)
 async def test_each_model_is_one_line_with_window_and_price_in_columns(size: tuple[int, int]):
     app = app_of([], model="openai:" + "a-very-long-name-" * 20)
     async with app.run_test(size=size) as pilot:
-        lines = await opened(pilot, app)
+        await opened(pilot, app)
+        await until(pilot, lambda: row_of(app, "a-very-long-name").rstrip("│ ").endswith("?"))
+        lines = screen_text(app).split("\n")
         long = [line for line in lines if "a-very-long-name" in line]
         assert len(long) == 1
         assert "…" in long[0]
-        assert long[0].rstrip("│ ").endswith("?")
         assert "$0" not in long[0]
         assert "current and recent" in screen_text(app)
         columns = {line.rindex("$") for line in lines if "openai:gpt-4o " in line or "openai:gpt-4 " in line}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from apps import app_of, screen_text, until
 from msgspec.structs import replace
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 from textual.pilot import Pilot
 
 from swink import tool
@@ -224,7 +224,7 @@ SCENES: dict[Scene, list[Any]] = {
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+@in_cells("scene", SCENES, ids=lambda scene: scene.__name__, every=2)
 async def test_the_screen_looks_as_it_should(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     project = tmp_path / "lines"
     project.mkdir()

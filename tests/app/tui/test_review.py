@@ -9,7 +9,7 @@ import pytest
 from apps import app_of, screen_text, until
 from command_line import STALL, Call, Place, Provider
 from terminal import Terminal
-from tests.counts import cell_of_more, left_to_more
+from tests.counts import cell_of_more, in_cells, left_to_more
 
 from swink import ToolCall
 from swink.app.assistant.agentenvironment import AgentEnvironment
@@ -102,9 +102,10 @@ async def test_a_model_that_gives_no_findings_fails_the_review_alone(changed: Pa
         assert app.driver.findings == ()
 
 
-@pytest.mark.parametrize(
+@in_cells(
     ("keys", "said"),
     [(["enter"], ["lost"]), (["down", "enter"], ["word"]), (["a"], ["lost", "word"]), (["escape"], [])],
+    every=4,
 )
 async def test_chosen_findings_are_sent_to_be_mended(changed: Path, keys: list[str], said: list[str]):
     app = app_of([ANSWER, "Mended."])

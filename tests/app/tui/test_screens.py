@@ -9,6 +9,7 @@ import pytest
 from apps import app_of, screen_text, until
 from test_conversation_screens import preview, rows
 from test_conversations import Desk
+from tests.counts import in_cells
 from textual.containers import VerticalScroll
 from textual.widgets import OptionList
 
@@ -39,7 +40,7 @@ async def left_with(app: SwinkApp, pilot: Any, screen: Any, *keys: str) -> Any:
     return asked.result
 
 
-@pytest.mark.parametrize("key", ["escape", "q", "f1", "question_mark"])
+@in_cells("key", ["escape", "q", "f1", "question_mark"], every=2)
 async def test_the_help_shows_the_users_own_keys_scrolls_and_is_left_by_each_of_its_keys(key: str):
     app = app_of([])
     async with app.run_test(size=SIZE) as pilot:

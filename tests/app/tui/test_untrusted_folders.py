@@ -157,6 +157,7 @@ def test_no_other_command_does_either(traps: Place, provider: Provider, command:
     run_watched(traps, provider, command)
 
 
+@left_to_more
 def test_the_terminal_starts_nothing_of_a_folder_that_was_refused(traps: Place, provider: Provider):
     log, words = watched(traps)
     words += ["--model", "openai:m"]

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 import served_agents
+from tests.counts import in_cells
 from tests.later import Later
 
 from swink.errors import MisuseError
@@ -73,7 +74,7 @@ def parameters(factory: str) -> Any:
     return mcp.StdioServerParameters(command=given[0], args=given[1:], cwd=str(HERE))
 
 
-@pytest.mark.parametrize("edition", ["auto", pytest.param("legacy", marks=pytest.mark.more)])
+@in_cells("edition", ["auto", pytest.param("legacy", marks=pytest.mark.more)], every=2)
 async def test_the_command_speaks_nothing_but_the_protocol_on_stdout(edition: str, tmp_path: Path):
     with (tmp_path / "stderr").open("w+") as stray:
         client = mcp.Client(mcp.stdio_client(parameters("greeter"), errlog=stray), mode=edition)
@@ -119,7 +120,7 @@ def test_a_signal_ends_the_command_while_no_input_comes():
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(
+@in_cells(
     ("arguments", "says"),
     [
         (["served_agents:nothing"], "nothing"),
@@ -127,6 +128,7 @@ def test_a_signal_ends_the_command_while_no_input_comes():
         (["served_agents:greeter", "--port", "1"], "--http"),
         (["served_agents:greeter", "--http", "--host", "0.0.0.0"], "SWINK_SERVE_TOKEN"),
     ],
+    every=2,
 )
 def test_a_wrong_use_is_refused_with_advice(arguments: list[str], says: str):
     environment = {name: value for name, value in os.environ.items() if name != "SWINK_SERVE_TOKEN"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from calling import call, complaint, named, shell
+from tests.counts import in_cells
 
 from swink.tools import ToolError, Workspace, coding_tools
 from swink.tools.coding.credentials import holds_credentials, is_known_place, is_unsuspicious
@@ -34,7 +35,7 @@ def lay(root: Path, name: str, text: str = "CANARY") -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", HIDDEN)
+@in_cells("name", HIDDEN, every=4)
 async def test_file_tools_do_not_show_credentials(tmp_path: Path, name: str):
     lay(tmp_path, name)
     tools = coding_tools(tmp_path, sandbox="none")
@@ -47,7 +48,7 @@ async def test_file_tools_do_not_show_credentials(tmp_path: Path, name: str):
     assert "CANARY" in (await call(named(allowed, "read_file"), path=name)).text
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@in_cells("name", SHOWN, every=3)
 async def test_what_only_looks_like_credentials_is_shown(tmp_path: Path, name: str):
     lay(tmp_path, name)
     assert "CANARY" in (await call(named(coding_tools(tmp_path), "read_file"), path=name)).text

@@ -13,7 +13,7 @@ import pytest
 from calling import call, complaint, named
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import left_to_more, tried
 
 from swink.tools import Tool, ToolContext
 from swink.tools.coding.edits import Applied, Edit, EditFailed, apply_edits
@@ -185,6 +185,7 @@ async def test_binary_and_missing_files_are_told_apart(tools: list[Tool], tmp_pa
     assert not (tmp_path / "missing").exists()
 
 
+@left_to_more
 async def test_a_huge_file_is_edited_and_a_gigantic_one_refused(tools: list[Tool], tmp_path: Path):
     text = "".join(f"line {number}\n" for number in range(1_000_000))
     (tmp_path / "huge").write_text(text)

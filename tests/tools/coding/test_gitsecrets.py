@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shell_scene import git
-from tests.counts import MORE, tried
+from tests.counts import MORE, in_cells, tried
 
 from swink.tools import Tool
 from swink.tools.coding.bash import bash_tools
@@ -221,7 +221,7 @@ QUIET = [
 ]
 
 
-@pytest.mark.parametrize("plant", PLANTED)
+@in_cells("plant", PLANTED, every=2)
 def test_secrets_ask_at_every_level_and_what_prints_none_does_not(
     tmp_path: Path, plant: Callable[[Path], None]
 ):

@@ -70,7 +70,8 @@ def tree(home: Path) -> dict[str, str]:
 
 @backends
 @pytest.mark.parametrize(
-    ("full", "above"), [(False, False), (True, True), cell_of_more(True, False), cell_of_more(False, True)]
+    ("full", "above"),
+    [(False, False), (True, True), cell_of_more(True, False), cell_of_more(False, True)],
 )
 async def test_commands_plant_nothing_in_a_home(
     tmp_path: Path, backend: Any, full: bool, above: bool, need, monkeypatch: pytest.MonkeyPatch

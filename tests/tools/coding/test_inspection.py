@@ -7,7 +7,7 @@ import pytest
 from calling import call
 from shell_corpus import harmless, hostile
 from shell_scene import add_secrets, lay_out
-from tests.counts import cell_of_more
+from tests.counts import cell_of_more, in_cells
 
 from swink.tools import Tool, ToolError
 from swink.tools.coding.bash import bash_tools
@@ -270,7 +270,7 @@ LONG = [
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize("line", LONG, ids=lambda line: f"{line[:6]!r}x{len(line)}")
+@in_cells("line", LONG, ids=lambda line: f"{line[:6]!r}x{len(line)}", every=4)
 def test_a_long_line_is_judged_at_once(root: Path, line: str):
     assert asks(root, line)
 

@@ -11,7 +11,7 @@ from calling import call, eventually, named, shell
 from hypothesis import given
 from hypothesis import strategies as st
 from ordinary import as_ordinary, ordinary_python
-from tests.counts import left_to_more, tried
+from tests.counts import in_cells, left_to_more, tried
 
 from swink.tools import coding_tools
 from swink.tools.coding.guarded import RESERVED
@@ -194,7 +194,7 @@ COPIES = ": > .mcp.json.refused; for i in $(seq 2 999); do : > .mcp.json.refused
 
 @linux
 @backends
-@pytest.mark.parametrize(
+@in_cells(
     "attack",
     [
         f"mkdir sub; cd sub; echo evil > .mcp.json; {COPIES}",
@@ -205,6 +205,7 @@ COPIES = ": > .mcp.json.refused; for i in $(seq 2 999); do : > .mcp.json.refused
         "mkdir -p sub z/.git; echo evil > sub/.mcp.json; printf '[core]\\nworktree=a\\0b\\n' > z/.git/config",
     ],
     ids=["copies", "long name", "long directory", "NUL in gitdir", "NUL in commondir", "NUL in worktree"],
+    every=4,
 )
 async def test_nothing_a_command_makes_keeps_a_plant_from_being_moved_aside(
     tmp_path: Path, backend: Any, attack: str, need

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from calling import call, eventually, named, shell
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 
 from swink.tools import coding_tools
 from swink.tools.coding.process import build_shell_argv, run
@@ -184,7 +184,7 @@ def lay(root: Path, scene: str) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(("name", "backend"), [*attacks_and_backends()])
+@in_cells(("name", "backend"), [*attacks_and_backends()], every=3)
 async def test_git_obeys_nothing_that_a_command_planted(tmp_path: Path, name: str, backend: Any, need):
     need(backend)
     scene, attack = ATTACKS[name]
@@ -270,9 +270,10 @@ async def test_a_directory_that_becomes_a_repository_later_is_judged_then(tmp_pa
 
 
 @backends
-@pytest.mark.parametrize(
+@in_cells(
     "later",
     ["true", "plant s/.git", 'printf "[core]\\nfsmonitor = touch $PWNED\\n" > a/.git/config; echo x > .exrc'],
+    every=3,
 )
 async def test_a_command_takes_nothing_for_given_that_another_has_just_made(
     tmp_path: Path, backend: Any, later: str, need

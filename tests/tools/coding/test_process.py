@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from calling import eventually
-from tests.counts import MORE, cell_of_more
+from tests.counts import MORE, cell_of_more, in_cells
 
 from swink.tools.coding import process
 from swink.tools.coding.environment import clean_environment
@@ -378,7 +378,7 @@ def only_hoarder() -> Iterator[None]:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.usefixtures("only_hoarder")
 @places
-@pytest.mark.parametrize("how", HOARDERS)
+@in_cells("how", HOARDERS, every=3)
 async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Path, how: str):
     (tmp_path / "hoard.py").write_text(f"import mmap, os, time\n{HOARDERS[how]}\ntime.sleep(20)\n")
     ending, _ = await run_shell(box, f"{sys.executable} hoard.py", Limits(wall=10, memory=150 << 20))
@@ -386,7 +386,7 @@ async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("only_hoarder")
-@pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "/dev", "$TMPDIR", "/run"])
+@in_cells("place", ["/tmp", "/dev/shm", "/dev", "$TMPDIR", "/run"], every=3)
 async def test_limit_of_memory_in_file_systems_of_the_sandbox(tmp_path: Path, place: str, need):
     need("bubblewrap")
     fill = f"for i in $(seq 8); do head -c 40000000 /dev/zero > {place}/fill$i || exit 9; done; stat -f -c %T {place}; sleep 1"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from calling import call
 from shell_scene import git
+from tests.counts import in_cells
 
 from swink.tools.coding.bash import bash_tools
 from swink.tools.coding.sandbox import Sandbox
@@ -74,7 +75,7 @@ def test_ordinary_configuration_stays_silent(root: Path, text: str):
     assert not asks(root, "git diff HEAD", directory="src")
 
 
-@pytest.mark.parametrize("text", OBEYED)
+@in_cells("text", OBEYED, every=4)
 def test_configuration_that_is_obeyed_asks(root: Path, text: str):
     (root / "evil").mkdir()
     (root / "evil/post-index-change").touch()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from calling import call, complaint, eventually, named
-from tests.counts import MORE
+from tests.counts import MORE, in_cells, left_to_more
 
 from swink.tools import ToolContext, ToolError
 from swink.tools.coding.ignore import IgnoreFile, compile_glob
@@ -177,8 +177,11 @@ def running(pid: str) -> bool:
 
 
 @engines
-@pytest.mark.parametrize(
-    "head", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"text\n", b""], ids=["le", "be", "text", "nothing"]
+@in_cells(
+    "head",
+    [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"text\n", b""],
+    ids=["le", "be", "text", "nothing"],
+    every=4,
 )
 async def test_huge_sparse_files_cost_neither_time_nor_memory(tmp_path: Path, ripgrep: str, head: bytes):
     sparse(tmp_path / "huge", head, 40 << 30)
@@ -306,7 +309,7 @@ IGNORE_FILES = {
 }
 
 
-@pytest.mark.parametrize("kind", IGNORE_FILES)
+@in_cells("kind", IGNORE_FILES, every=5)
 async def test_a_huge_ignore_file_takes_little_time(tmp_path: Path, kind: str):
     (tmp_path / ".gitignore").write_text(IGNORE_FILES[kind] + "\n*.log\n")
     for number in range(1000):
@@ -344,6 +347,7 @@ def test_the_last_of_many_rules_decides():
     assert file.verdict("build", "build", is_directory=True) is True
 
 
+@left_to_more
 @pytest.mark.more
 async def test_a_directory_of_very_many_files(tmp_path: Path):
     count = 100_000 if MORE else 20_000

@@ -8,6 +8,7 @@ import pytest
 from calling import call, shell
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import in_cells
 
 from swink.tools import Tool, Workspace
 from swink.tools.coding import toolchains
@@ -196,9 +197,10 @@ def test_the_quick_look_at_a_name_passes_over_no_settings(name: str):
     assert is_known_place(name.rpartition("/")[0] + "/") or not is_unsuspicious(name.rpartition("/")[2])
 
 
-@pytest.mark.parametrize(
+@in_cells(
     "text",
     ["\n", "http://", "http://a/t/", "token", "token=", "token= ", "' \t", "secret_key", "a:b@", "https://a"],
+    every=5,
 )
 def test_hostile_content_does_not_take_long(text: str):
     for end in ("", "\n", "$"):  # eight times what is read of a file: its square would take minutes

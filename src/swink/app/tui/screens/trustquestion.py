@@ -65,9 +65,9 @@ class TrustQuestion(ModalScreen[str | None]):
             yield Static(f"{paging}Enter takes · Esc {self._escape}", classes="hints", markup=False)
 
     def on_mount(self) -> None:
-        options = self.query_one(OptionList)
-        options.highlighted = 0
-        options.focus()
+        for options in self.query(OptionList):  # there is none if the program is left meanwhile
+            options.highlighted = 0
+            options.focus()
         self._guard.mark_shown()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
