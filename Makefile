@@ -82,8 +82,12 @@ soak: .venv/.ready-to-test
 mutants: .venv/.ready-to-test
 	$(BIN)/python benchmarks/mutants.py $(MUTANTS)
 
-# The site of the documentation, in build/site; a warning fails it. Its tools are apart: they want other versions.
+# The site of the documentation, in build/site, with pictures drawn by the program; a warning fails it. Its tools are
+# apart: they want other versions.
+PICTURED := tests/app/tui/test_pictures.py tests/serve/page/test_page_access.py
 docs: .venv/.ready-to-test .venv/docs/.ready
+	rm -rf build/pictures && mkdir -p build/pictures
+	SWINK_TEST_MORE=1 PICTURES_INTO=build/pictures $(BIN)/python -m pytest -n $(WORKERS) -k "screen or 1280-light" $(PICTURED)
 	$(BIN)/python tools/site.py
 
 clean:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from tests.warm import start_of, warm_process
 
 ROOT = Path(__file__).parents[1]
+PICTURES_INTO = (ROOT / into) if (into := os.environ.get("PICTURES_INTO")) else None
+"""Where tests put pictures of what people see: `PICTURES_INTO=docs/pictures` keeps them, once they were looked at."""
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

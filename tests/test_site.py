@@ -17,14 +17,12 @@ import pytest
 from swink.system.filelock import alone
 from tests.counts import MORE
 from tests.export_pages import CHROMIUM, open_browser
-from tests.pages import ROOT
+from tests.pages import PICTURES_INTO, ROOT
 
 pytestmark = [pytest.mark.more, pytest.mark.skipif(not MORE, reason="make test-more runs it")]
 SITE = ROOT / "build" / "site"
 ZENSICAL = ROOT / ".venv" / "docs" / "bin" / "zensical"
 AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
-PICTURES = os.environ.get("PAGE_PICTURES")
-"""Where pictures of the pages are written, to be looked at."""
 SHOWN = ["index.html", "library/tools.html", "coding-agent/tui.html", "reference/python/swink.teams.html"]
 """Pages that have what pages have: tables, code, pictures, lists, signatures."""
 
@@ -127,8 +125,8 @@ def test_the_page_has_contrast_enough(browser: Any, address: str, page: str, wid
     tab.set_viewport_size({"width": width, "height": 900})
     tab.emulate_media(color_scheme=theme)
     tab.goto(address + page)
-    if PICTURES:
-        tab.screenshot(path=str(Path(PICTURES) / f"{page.replace('/', '-')}-{width}-{theme}.png"))
+    if PICTURES_INTO:
+        tab.screenshot(path=str(PICTURES_INTO / f"{page.replace('/', '-')}-{width}-{theme}.png"))
     tab.evaluate(AXE.read_text("utf-8"))
     found = tab.evaluate("axe.run(document, { runOnly: ['color-contrast', 'image-alt', 'link-name'] })")
     tab.close()

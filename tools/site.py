@@ -1,8 +1,9 @@
 """Builds the site of the documentation into build/site, and fails on a warning: python tools/site.py.
 
 `make docs` installs zensical and mkdocstrings apart, because they want other versions of packages.
-The pages of docs/ are copied to build/docs, with those that are written elsewhere or made from the code:
+The pages of docs/ are copied to build/docs, with what is written elsewhere or made from the code:
 
+    pictures/                                              as `make docs` drew them in build/pictures
     CHANGELOG.md, CONTRIBUTING.md, benchmarks/README.md    under the names of the navigation
     models/providers/NAME.md                               what is said of a provider, and its models
     reference/python/MODULE.md                             every public name of the module
@@ -28,6 +29,7 @@ if str(ROOT) not in sys.path:
 from tools.providerpages import provider_pages  # noqa: E402
 
 DOCS, PAGES, SITE = ROOT / "docs", ROOT / "build" / "docs", ROOT / "build" / "site"
+DRAWN = ROOT / "build" / "pictures"
 CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
 ELSEWHERE = {
     "CHANGELOG.md": "project/changelog.md",
@@ -63,6 +65,9 @@ def prepare() -> None:
     """Put the pages into build/docs, as zensical.toml names them."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES)
+    for picture in PAGES.glob("pictures/*"):
+        if (drawn := DRAWN / picture.name).exists():
+            shutil.copy(drawn, picture)
     for source, page in ELSEWHERE.items():
         if not (PAGES / page).exists():
             (PAGES / page).parent.mkdir(parents=True, exist_ok=True)

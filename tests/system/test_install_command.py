@@ -38,9 +38,9 @@ def build_editable(directory, settings=None, metadata=None):
 """A project that pip can look at without a package index."""
 
 
-def test_in_a_checkout_it_installs_the_checkout():
-    command = shlex.split(install_command("mcp"))
-    assert command == [sys.executable, "-m", "pip", "install", "-e", f"{ROOT}[mcp]"]
+def test_in_a_checkout_it_installs_the_checkout(tmp_path: Path):
+    command = shlex.split(_installed_like(tmp_path, "checkout"))
+    assert command == [sys.executable, "-m", "pip", "install", "-e", f"{tmp_path}/checkout[mcp]"]
 
 
 def test_pip_takes_the_command_as_it_is_printed(tmp_path: Path):

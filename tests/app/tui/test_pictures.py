@@ -1,9 +1,8 @@
 """Pictures of the main screens, drawn by the program itself; the pages show them.
 
-UPDATE_PICTURES=1 pytest tests/app/tui/test_pictures.py draws them anew: look at them before you keep them.
+PICTURES_INTO=docs/pictures pytest tests/app/tui/test_pictures.py draws them anew: look at them before you keep them.
 """
 
-import os
 import re
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -14,6 +13,7 @@ import pytest
 from apps import app_of, screen_text, until
 from msgspec.structs import replace
 from tests.counts import MORE, in_cells
+from tests.pages import PICTURES_INTO, ROOT
 from textual.pilot import Pilot
 
 from swink import tool
@@ -34,7 +34,6 @@ from swink.testing import ScriptedModel
 from swink.tools import FINAL_OUTPUT, Workspace, read_tools, todo_tools, write_tools
 from swink.tools.coding.wishes import Wish
 
-PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 Scene = Callable[[Pilot[Any], SwinkApp], Awaitable[None]]
 SIZES = [(80, 24), (120, 40), (200, 60)]
 
@@ -262,11 +261,10 @@ def drawn(app: SwinkApp) -> str:
 
 async def compare(pilot: Pilot[Any], app: SwinkApp, name: str, tmp_path: Path) -> None:
     """Wait until the picture is the one that is kept; on a busy machine that takes a while."""
-    kept = PICTURES / name
-    if os.environ.get("UPDATE_PICTURES"):
-        PICTURES.mkdir(exist_ok=True)
-        kept.write_text(await settled(pilot, app), "utf-8")
+    if PICTURES_INTO:
+        (PICTURES_INTO / name).write_text(await settled(pilot, app), "utf-8")
         return
+    kept = ROOT / "docs" / "pictures" / name
     wanted = kept.read_text("utf-8") if kept.exists() else ""
     try:
         await until(pilot, lambda: drawn(app) == wanted)
@@ -274,7 +272,7 @@ async def compare(pilot: Pilot[Any], app: SwinkApp, name: str, tmp_path: Path) -
         new = tmp_path / name
         new.write_text(drawn(app), "utf-8")
         raise AssertionError(
-            f"{kept} looks different now: compare it with {new}; UPDATE_PICTURES=1 takes it over"
+            f"{kept} looks different now: compare it with {new}; PICTURES_INTO=docs/pictures takes it over"
         ) from None
 
 

@@ -1,10 +1,10 @@
 """The page for everybody: axe finds nothing, at three widths, by day and by night."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pages import PICTURES_INTO
 from tests.serve.page.pages import Page, open_page
 
 from swink import tool
@@ -12,8 +12,6 @@ from swink.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from swink.serve.page import PageDoor
 
 AXE = Path(__file__).parents[3] / ".venv/node/node_modules/axe-core/axe.min.js"
-PICTURES = os.environ.get("PAGE_PICTURES")
-"""Where pictures of the page are written, to be looked at."""
 SAID = """I will let `add` take a third number, which is **0** by default:
 
 ```python
@@ -66,8 +64,8 @@ def check_access(page: Page) -> None:
 
 
 def take_picture(page: Page, name: str) -> None:
-    if PICTURES:
-        page.tab.screenshot(path=str(Path(PICTURES) / f"{name}.png"))
+    if PICTURES_INTO:
+        page.tab.screenshot(path=str(PICTURES_INTO / f"{name}.png"))
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here; .ci/run installs it")

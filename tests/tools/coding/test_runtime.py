@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from swink.tools.coding import runtime
 from swink.tools.coding.obeyed import is_obeyed
 from swink.tools.coding.runtime import find_trouble, list_runtime
 
@@ -151,11 +152,19 @@ def test_an_environment_that_is_the_workspace_is_protected_and_the_rest_stays_op
     assert contents(tmp_path) == {**before, str(tmp_path / "own"): b"1\n"}
 
 
+@pytest.fixture
+def editable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package in this checkout, also where the tests run with an installed one."""
+    monkeypatch.setattr(runtime, "_PACKAGE", str(SOURCE / "swink"))
+
+
+@pytest.mark.usefixtures("editable")
 def test_a_workspace_inside_the_package_is_refused():
     assert "which swink itself runs from" in find_trouble(str(SOURCE / "swink" / "tools"))
     assert find_trouble("/nowhere") == ""
 
 
+@pytest.mark.usefixtures("editable")
 def test_file_tools_count_those_files_among_the_obeyed_ones():
     root = str(SOURCE.parent)
     assert str(SOURCE / "swink") in list_runtime(root)
