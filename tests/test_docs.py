@@ -4,6 +4,7 @@ import importlib
 import re
 import shlex
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,26 @@ def test_sentences_are_counted_as_people_read_them():
     assert [each for each in sentences_of(text) if each] == [
         "One two.", "Three [four]", "- seven", "ten", "eleven twelve.",
     ]  # fmt: skip
+
+
+def headings_without_a_lead(text: str) -> list[str]:
+    """The headings of a page below which something else than a sentence begins: a table, code, a list, a picture."""
+    text = re.sub(r"^```.*?^```$", "```", text, flags=re.DOTALL | re.MULTILINE)
+    lines = [line for line in re.sub(r"<!--.*?-->", "", text).splitlines() if line.strip()]
+    return [
+        line
+        for line, after in pairwise([*lines, "#"])
+        if re.match(r"#+ ", line) and re.match(r"\||```|[-*] |\d+\. |!\[|#", after)
+    ]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in TEXTS if page.startswith("docs/") and "reference/" not in page]
+)
+def test_every_section_of_the_page_begins_with_a_sentence(page: str):
+    assert not headings_without_a_lead(TEXTS[page])
+
+
+def test_a_heading_above_a_table_code_or_a_list_has_no_lead():
+    text = "# One\n\nWords.\n\n## Two\n\n- an item\n\n## Three\n\n```sh\n# no heading\n```\n\n## Four\n"
+    assert headings_without_a_lead(text) == ["## Two", "## Three", "## Four"]
