@@ -4,37 +4,47 @@
     python benchmarks/mutants.py --count 20 --seed 7
     python benchmarks/mutants.py --only engine/   of these files alone
 
-Everything happens in private copies. The first run measures which test runs which line; that is kept in
-.cache/mutants.json until the source or the tests change. Each mutant then meets the tests of its line, the
-quickest files first and ever more of them at once, until one fails. What survives is printed at the end, with
-its line: either a test is missing, or the change makes no difference. A run that was ended goes on where
-it was.
+Everything happens in private copies. The first run measures which test runs which line. Each mutant then
+meets the tests of its line, the quickest files first and ever more of them at once, until one fails: once
+among the others, and once more alone. What survives is printed at the end, with its line: either a test is
+missing, or the change makes no difference.
+
+What was found is kept in .cache/mutants, and a run that was ended goes on where it was:
+
+- what a test file runs, until that file changes, or a source file of which it runs a function;
+- that a mutant was noticed, while its source file is the same and the test that noticed it is there;
+- that it survived, while no test is added or changed.
+
+So a second run tries the survivors of the first with the new tests. A test that has become weaker is not
+seen: delete .cache/mutants after that. The sample depends on the changed places alone: a change of one source
+file leaves the mutants of the others in it.
 
 Each try is a child of a process that has imported everything but swink and the tests.
 """
 
 import argparse
-import ast
 import hashlib
 import json
 import os
 import queue
-import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from mutations import Mutant, find_mutants, sample_of
+
 ROOT = Path(__file__).parents[1]
-SOURCES = ("agent", "memory")
-"""What is changed: packages of swink."""
+SOURCES = ("src/swink/agent", "src/swink/memory")
+"""What is changed."""
 TESTS = ("agent", "memory", "policies", "teams", "testing", "messages", "test_*.py")
 """Where the tests are that may notice, below tests/."""
 LEFT_OUT = (
@@ -45,177 +55,111 @@ LEFT_OUT = (
     "test_newcomer.py",
 )
 """Tests that read the source or start programs, and notice changes for no good reason or too late."""
-KEPT = ROOT / ".cache" / "mutants.json"
+KEPT = ROOT / ".cache" / "mutants"
+WELL = (0, 5)
+"""How pytest ends when nothing failed: all passed, or there was nothing to run."""
 PATIENCE = 20.0
 """Seconds beyond three times what tests usually take, after which they count as having noticed."""
 
-FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Lt: ast.GtE,
-    ast.GtE: ast.Lt,
-    ast.Gt: ast.LtE,
-    ast.LtE: ast.Gt,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-
-
-class Mutant(NamedTuple):
-    """One change: what stands between two places of a file is replaced."""
-
-    path: str
-    line: int
-    start: int
-    end: int
-    new: str
-    old: str
-
-    def __str__(self) -> str:
-        old, new = (" ".join(text.split())[:60] for text in (self.old, self.new))
-        return f"{self.path}:{self.line}: {old}  →  {new}"
-
 
 class Measured(NamedTuple):
-    """What a test file takes and each of its tests, and which of them run the lines to be changed."""
+    """What a test file takes and each of its tests, and which of them run which lines."""
 
+    name: str
     seconds: float
     tests: dict[str, float]
-    lines: dict[str, list[str]]
-    """By path and line; nobody, where a line runs when the module is imported and not again."""
+    lines: dict[str, dict[str, list[int]]]
+    """By path and line the tests, by number; none for what runs when the module is imported and not again."""
+    states: dict[str, str]
+    """Of the test file and each source file of which it runs a function."""
 
-    def tests_of(self, mutant: Mutant) -> list[str] | None:
-        """The tests that run the line of a mutant; None if the file does not run it at all."""
-        return self.lines.get(f"{mutant.path}:{mutant.line}")
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that run the line of a mutant."""
+        names = [*self.tests]
+        return [names[number] for number in self.lines.get(mutant.path, {}).get(str(mutant.line), ())]
 
 
-class Progress:
-    """What was found so far, kept in a file, so that a run that was ended goes on where it was."""
+class Verdict(NamedTuple):
+    """What came of a mutant."""
 
-    def __init__(self, mutants: Sequence[Mutant]) -> None:
-        self._lock, self._state = Lock(), _state(mutants)
-        kept = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
-        if kept.get("state") != self._state:
-            kept = {}
-        self.tests: dict[str, Any] = kept.get("tests", {})
-        self.noticed: dict[str, bool] = kept.get("noticed", {})
+    by: str | None
+    """Which test noticed it; empty if swink could not be imported or the tests hung, None if it survived."""
+    tests: str
+    """The state of all tests then."""
 
-    def note_file(self, name: str, measured: Measured | None) -> None:
-        """What was measured of a test file; None if it does not pass as it is."""
+
+class Kept:
+    """What was found so far, in files, so that a run that was ended goes on where it was."""
+
+    def __init__(self, root: Path) -> None:
+        self._lock, self._file = Lock(), KEPT / "tried.json"
+        paths = sorted([*(root / "src").rglob("*.py"), *(root / "tests").rglob("*.py")])
+        self.states = {str(path.relative_to(root)): _digest(path.read_bytes()) for path in paths}
+        tests = [(path, state) for path, state in self.states.items() if path.startswith("tests/")]
+        self._tests = _digest(repr(tests).encode())
+        tried = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
+        self._tried = {key: Verdict(*verdict) for key, verdict in tried.items()}
+
+    def measured(self, name: str) -> Measured | None:
+        """What was measured of a test file, if that still holds."""
+        if not (file := self._file_of(name)).exists():
+            return None
+        measured = Measured(*json.loads(file.read_text("utf-8")))
+        holds = all(self.states.get(path) == state for path, state in measured.states.items())
+        return measured if holds else None
+
+    def note_measured(self, measured: Measured) -> None:
+        """What a test file runs."""
+        _write(self._file_of(measured.name), measured)
+
+    def verdict(self, mutant: Mutant, tests: Sequence[Measured]) -> Verdict | None:
+        """What came of a mutant, if that still holds."""
+        verdict = self._tried.get(self._key(mutant))
+        if verdict is None or (verdict.by is None and verdict.tests != self._tests):
+            return None
+        gone = verdict.by and not any(verdict.by in measured.tests for measured in tests)
+        return None if gone else verdict
+
+    def note_verdict(self, mutant: Mutant, by: str | None) -> Verdict:
+        """Which test noticed a mutant, if one did."""
         with self._lock:
-            self.tests[name] = measured
-            self._keep()
+            verdict = self._tried[self._key(mutant)] = Verdict(by, self._tests)
+            _write(self._file, self._tried)
+        return verdict
 
-    def note_mutant(self, mutant: Mutant, noticed: bool) -> None:
-        """Whether the tests noticed a change."""
-        with self._lock:
-            self.noticed[repr(mutant)] = noticed
-            self._keep()
+    def _key(self, mutant: Mutant) -> str:
+        return f"{self.states[mutant.path]} {mutant.path} {mutant.start}-{mutant.end} {mutant.new}"
 
-    def _keep(self) -> None:
-        KEPT.parent.mkdir(exist_ok=True)
-        new = KEPT.with_suffix(".new")
-        kept = {"state": self._state, "tests": self.tests, "noticed": self.noticed}
-        new.write_text(json.dumps(kept), "utf-8")
-        new.replace(KEPT)
+    def _file_of(self, name: str) -> Path:
+        return KEPT / f"{name.replace('/', '.')}.json"
+
+
+def _write(path: Path, value: Any) -> None:
+    """The whole of a file, or nothing of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(value), "utf-8")
+    new.replace(path)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def main() -> None:
     """Try the mutants, with progress on the way, and print what survived."""
     options = _parse_options()
-    mutants = [each for each in find_mutants() if options.only in each.path]
-    chosen = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
-    print(f"{len(mutants):,} possible changes, {len(chosen)} of them tried")
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         copies = [Copy(Path(scratch) / str(number)) for number in range(options.jobs)]
-        progress = Progress(chosen)
-        survivors = list(try_all(chosen, measure(chosen, copies, progress), copies, progress))
+        mutants = [each for each in find_mutants(copies[0].root, SOURCES) if options.only in each.path]
+        chosen = sample_of(mutants, options.count, options.seed)
+        print(f"{len(mutants):,} possible changes, {len(chosen)} of them tried", flush=True)
+        kept = Kept(copies[0].root)
+        survivors = list(try_all(chosen, measure(copies, kept), copies, kept))
     killed = len(chosen) - len(survivors)
     print(f"noticed: {killed} of {len(chosen)} ({killed / max(len(chosen), 1):.1%})")
     for survivor in sorted(survivors):
         print(f"    {survivor}")
-
-
-def find_mutants() -> Iterator[Mutant]:
-    """Every change that can be made, file by file."""
-    source = ROOT / "src" / "swink"
-    for name in SOURCES:
-        place = source / name
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place] if place.exists() else []:
-            text = path.read_text("utf-8")
-            yield from mutants_of(text, str(path.relative_to(ROOT)))
-
-
-def mutants_of(text: str, path: str) -> Iterator[Mutant]:
-    """The changes that can be made to a module."""
-    starts = [0]
-    for line in text.encode().splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    tree = ast.parse(text)
-    skipped = {id(inner) for node in ast.walk(tree) for part in _asides(node) for inner in ast.walk(part)}
-    for node in ast.walk(tree):
-        if id(node) in skipped or not isinstance(node, ast.expr | ast.stmt):
-            continue
-        for new in _changes(node):
-            start = starts[node.lineno - 1] + node.col_offset
-            end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-            old = text.encode()[start:end].decode()
-            put = f"({new})" if isinstance(node, ast.expr) else new
-            yield Mutant(path, node.lineno, start, end, put, old)
-
-
-def _asides(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts that are no behaviour: annotations, docstrings, what is for type checkers, type aliases."""
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            yield from filter(None, [node.returns])
-        case ast.arg(annotation=ast.expr() as annotation):
-            yield annotation
-        case ast.AnnAssign(annotation=annotation):
-            yield annotation
-        case ast.ClassDef(keywords=keywords):
-            yield from keywords  # frozen=True and its like
-        case ast.If(test=ast.Name("TYPE_CHECKING")):
-            yield node
-        case ast.Expr(value=ast.Constant(value=str())):
-            yield node
-        case ast.Call(func=ast.Attribute(value=ast.Name("log"))):
-            yield node  # what is logged
-        case ast.Subscript(value=ast.Name("Literal" | "Annotated")):
-            yield node
-        case _:
-            pass
-
-
-def _changes(node: ast.AST) -> Iterator[str]:
-    """What may stand in the place of a node."""
-    match node:
-        case ast.Compare(ops=[op], left=left, comparators=right):
-            yield ast.unparse(ast.Compare(left, [FLIPS[type(op)]()], right))
-            if isinstance(op, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
-                edge = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}[type(op)]
-                yield ast.unparse(ast.Compare(left, [edge()], right))
-        case ast.BoolOp(op=op, values=values):
-            yield ast.unparse(ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values))
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            yield ast.unparse(operand)
-        case ast.Constant(value=bool() as value):
-            yield str(not value)
-        case ast.Constant(value=int() | float() as value):
-            yield str(value + 1)
-            yield str(value - 1)
-        case ast.Return(value=ast.Constant(value=None)):
-            pass
-        case ast.Return(value=ast.expr()):
-            yield "return None"
-        case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Delete() | ast.Raise():
-            yield "pass"
-        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
-            yield "pass"
-        case _:
-            pass
 
 
 class Copy:
@@ -223,6 +167,8 @@ class Copy:
 
     def __init__(self, root: Path) -> None:
         self.root = _copy(root)
+        self.seconds = count(2)
+        """By how many each changed file is newer than the one before."""
         env = {**os.environ, "PYTHONPATH": str(self.root / "src")}
         env.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
         self._process = subprocess.Popen(
@@ -235,13 +181,21 @@ class Copy:
             text=True,
         )
 
-    def run(self, tests: Sequence[str], seconds: float, report: str = "") -> int:
-        """How pytest ended; -1 after that many seconds. A `report` is to say what runs which line."""
+    def run(self, tests: Sequence[str], seconds: float, *, measured: bool = False) -> str | None:
+        """What pytest found out; None if all went well or the test file is to be `measured` and cannot run.
+
+        Of a run that fails this is the test that did, or nothing if none was reached or the time was over.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        order = {"tests": tests, "seconds": seconds, "report": report}
+        report = self.root / "report-of-tests"
+        report.unlink(missing_ok=True)
+        order = {"tests": tests, "seconds": seconds, "report": str(report), "measured": measured}
         print(json.dumps(order), file=self._process.stdin, flush=True)
-        return int(self._process.stdout.readline())
+        ended = int(self._process.stdout.readline())
+        if report.exists():
+            return report.read_text("utf-8")
+        return None if measured or ended in WELL else ""
 
 
 def serve() -> None:
@@ -262,7 +216,7 @@ def serve() -> None:
             silence = os.open(os.devnull, os.O_RDWR)
             for number in range(3):
                 os.dup2(silence, number)
-            os._exit(_pytest(order["tests"], order["report"]))
+            os._exit(_pytest(order["tests"], Path(order["report"]), order["measured"]))
         print(_end_of(pid, order["seconds"]), flush=True)
 
 
@@ -276,16 +230,27 @@ def _end_of(pid: int, seconds: float) -> int:
     return os.waitstatus_to_exitcode(ended[1]) if ended[0] else (os.waitpid(pid, 0) and -1)
 
 
-def _pytest(tests: Sequence[str], report: str) -> int:
+def _pytest(tests: Sequence[str], report: Path, measured: bool) -> int:
     """Run tests in this process."""
     import pytest
 
     sys.path.insert(0, os.getcwd())
-    sys.dont_write_bytecode = not report  # what a mutant compiles to is wanted once
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    if report:
-        return int(pytest.main([*options, *tests], plugins=[Lines(Path(report))]))
-    return int(pytest.main([*options, "-x", *tests]))
+    if measured:
+        return int(pytest.main([*options, *tests], plugins=[Lines(report)]))
+    return int(pytest.main([*options, "-x", *tests], plugins=[FirstFailure(report)]))
+
+
+class FirstFailure:
+    """A plugin of pytest that writes down which test failed."""
+
+    def __init__(self, report: Path) -> None:
+        self._report = report
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """One of its three phases is over."""
+        if report.failed:
+            self._report.write_text(report.nodeid.partition("[")[0], "utf-8")
 
 
 class Lines:
@@ -295,7 +260,7 @@ class Lines:
         import coverage
 
         self._report = report
-        folders = [str(Path.cwd() / "src" / "swink" / name) for name in SOURCES]
+        folders = [str(Path.cwd() / name) for name in SOURCES]
         self._coverage = coverage.Coverage(data_file=None, source=folders, config_file=False)
         self._coverage.start()
         self._seconds: dict[str, float] = {}
@@ -316,107 +281,117 @@ class Lines:
         """All of it as JSON; a test that fails as it is would notice whatever is changed."""
         self._coverage.stop()
         data = self._coverage.get_data()
-        lines: dict[str, list[str]] = {}
-        for path in data.measured_files():
-            short = Path(path).relative_to(Path.cwd())
-            for line, names in data.contexts_by_lineno(path).items():
-                lines[f"{short}:{line}"] = [name for name in names if name and name not in self._failed]
-        seconds = {name: taken for name, taken in self._seconds.items() if name not in self._failed}
-        self._report.write_text(json.dumps({"tests": seconds, "lines": lines}), "utf-8")
+        tests = {name: taken for name, taken in self._seconds.items() if name not in self._failed}
+        numbers = {name: number for number, name in enumerate(tests)}
+        lines = {
+            str(Path(path).relative_to(Path.cwd())): {
+                line: [numbers[name] for name in names if name in numbers]
+                for line, names in data.contexts_by_lineno(path).items()
+            }
+            for path in data.measured_files()
+        }
+        self._report.write_text(json.dumps({"tests": tests, "lines": lines}), "utf-8")
 
 
-def measure(mutants: Sequence[Mutant], copies: Sequence[Copy], progress: Progress) -> dict[str, Measured]:
-    """Which test runs which of the lines that are to be changed, and how long it takes."""
-    wanted = {f"{mutant.path}:{mutant.line}" for mutant in mutants}
+def measure(copies: Sequence[Copy], kept: Kept) -> list[Measured]:
+    """Which test runs which lines, and how long it takes."""
     files = sorted(_test_files())
+    known = {name: kept.measured(name) for name in files}
     free = _queue(copies)
 
     def one(name: str) -> None:
         copy = free.get()
         try:
-            progress.note_file(name, _measure_one(copy, name, wanted))
-            _show(f"measured {len(progress.tests)} of {len(files)} test files: {name}")
+            known[name] = measured = _measure_one(copy, name, kept)
+            kept.note_measured(measured)
+            done = len([each for each in known.values() if each])
+            _show(f"measured {done} of {len(files)} test files: {name}, {measured.seconds:.0f} s")
         finally:
             free.put(copy)
 
     with ThreadPoolExecutor(len(copies)) as pool:
-        list(pool.map(one, [name for name in files if name not in progress.tests]))
+        list(pool.map(one, [name for name in files if known[name] is None]))
     _show("")
-    return {name: Measured(*each) for name, each in progress.tests.items() if each is not None}
+    return [each for each in known.values() if each]
 
 
-def _measure_one(copy: Copy, name: str, wanted: Container[str]) -> Measured | None:
-    """None if it cannot run here."""
-    report = copy.root / "lines-of-tests.json"
-    report.unlink(missing_ok=True)
+def _measure_one(copy: Copy, name: str, kept: Kept) -> Measured:
+    """Without any test if it cannot run here."""
     began = time.monotonic()
-    copy.run([f"tests/{name}"], 900.0, str(report))
-    if not report.exists():
-        return None
-    found = json.loads(report.read_text("utf-8"))
-    lines = {place: tests for place, tests in found["lines"].items() if place in wanted}
-    return Measured(time.monotonic() - began, found["tests"], lines)
+    report = json.loads(copy.run([f"tests/{name}"], 900.0, measured=True) or '{"tests": {}, "lines": {}}')
+    if not report["tests"]:
+        _show(f"no test of {name} can be run here")
+    ran = [path for path, lines in report["lines"].items() if any(lines.values())]
+    states = {path: kept.states[path] for path in [f"tests/{name}", *ran]}
+    return Measured(name, time.monotonic() - began, report["tests"], report["lines"], states)
 
 
 def try_all(
-    mutants: Sequence[Mutant], measured: Mapping[str, Measured], copies: Sequence[Copy], progress: Progress
+    mutants: Sequence[Mutant], tests: Sequence[Measured], copies: Sequence[Copy], kept: Kept
 ) -> Iterator[Mutant]:
     """Those that no test notices."""
     free = _queue(copies)
-    began, done, survived = time.monotonic(), 0, 0
+    began, survived = time.monotonic(), 0
 
-    def one(mutant: Mutant) -> bool:
-        if (known := progress.noticed.get(repr(mutant))) is not None:
+    def one(mutant: Mutant) -> Verdict:
+        if (known := kept.verdict(mutant, tests)) is not None:
             return known
         copy = free.get()
         try:
-            noticed = is_noticed(mutant, measured, copy)
+            return kept.note_verdict(mutant, who_notices(mutant, tests, copy))
         finally:
             free.put(copy)
-        progress.note_mutant(mutant, noticed)
-        return noticed
 
     with ThreadPoolExecutor(len(copies)) as pool:
-        for mutant, noticed in zip(mutants, pool.map(one, mutants), strict=True):
-            done, survived = done + 1, survived + (not noticed)
+        for done, (mutant, verdict) in enumerate(zip(mutants, pool.map(one, mutants), strict=True), 1):
+            survived += verdict.by is None
             minutes = (time.monotonic() - began) / 60
-            _show(f"{done} of {len(mutants)}, {survived} survived, {minutes:.1f} min: {mutant}")
-            if not noticed:
+            sign = "SURVIVED" if verdict.by is None else "noticed"
+            _show(f"{done} of {len(mutants)}, {survived} survived, {minutes:.1f} min: {sign} {mutant}")
+            if verdict.by is None:
                 yield mutant
     _show("")
 
 
-def is_noticed(mutant: Mutant, measured: Mapping[str, Measured], copy: Copy) -> bool:
-    """Whether a test fails, or hangs, with this change."""
+def who_notices(mutant: Mutant, tests: Sequence[Measured], copy: Copy) -> str | None:
+    """The test that fails, or nothing if all hang, with this change; None if there is none."""
     path = copy.root / mutant.path
     text, stamp = path.read_bytes(), path.stat().st_mtime
     path.write_bytes(text[: mutant.start] + mutant.new.encode() + text[mutant.end :])
-    os.utime(path, (stamp + 2, stamp + 2))  # Python goes by seconds and sizes
+    os.utime(path, (now := stamp + next(copy.seconds), now))  # Python tells files by seconds and sizes
     try:
-        return any(
-            copy.run(tests, 3 * seconds + PATIENCE) != 0 for seconds, tests in _turns(mutant, measured)
-        )
+        found = (_failing(copy, names, 3 * seconds + PATIENCE) for seconds, names in _turns(mutant, tests))
+        return next((failed for failed in found if failed is not None), None)
     finally:
         path.write_bytes(text)
         os.utime(path, (stamp, stamp))
 
 
-def _turns(mutant: Mutant, measured: Mapping[str, Measured]) -> Iterator[tuple[float, list[str]]]:
+def _failing(copy: Copy, tests: Sequence[str], seconds: float) -> str | None:
+    """The test that fails, with the others and alone: what only fails among them is left out."""
+    unsteady: list[str] = []
+    while failed := copy.run([*tests, *(f"--deselect={name}" for name in unsteady)], seconds):
+        if failed in unsteady or copy.run([failed], seconds) is not None:
+            return failed
+        unsteady.append(failed)
+    return failed
+
+
+def _turns(mutant: Mutant, tests: Sequence[Measured]) -> Iterator[tuple[float, list[str]]]:
     """The tests that may notice, in order: one file, then two, then four, with what they take."""
-    files: list[tuple[float, list[str]]] = []
-    for name, each in measured.items():
-        match each.tests_of(mutant):
-            case None:
-                pass
-            case []:
-                files.append((each.seconds, [f"tests/{name}"]))
-            case tests:
-                files.append((sum(each.tests[test] for test in tests), tests))
+    files: list[tuple[bool, float, list[str]]] = []
+    for each in tests:
+        if names := each.tests_of(mutant):
+            files.append((False, sum(each.tests[name] for name in names), names))
+    for each in tests:
+        if (mutant.at_import or not files) and each.tests and mutant.path in each.lines:
+            runs = mutant.path in each.states  # who runs functions of its module comes first
+            files.append((not runs, each.seconds, [f"tests/{each.name}"]))
     files.sort()
     many = 1
     while files:
         now, files = files[:many], files[many:]
-        yield sum(seconds for seconds, _ in now), [test for _, tests in now for test in tests]
+        yield sum(seconds for _, seconds, _ in now), [name for _, _, names in now for name in names]
         many *= 2
 
 
@@ -436,15 +411,6 @@ def _test_files() -> Iterator[str]:
         for path in tests.glob(pattern if pattern.endswith(".py") else f"{pattern}/**/test_*.py"):
             if path.name not in LEFT_OUT:
                 yield str(path.relative_to(tests))
-
-
-def _state(mutants: Sequence[Mutant]) -> str:
-    """Of the source, the tests and what is tried, in one word."""
-    digest = hashlib.sha256(repr(mutants).encode())
-    for folder in ("src", "tests"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _queue(copies: Sequence[Copy]) -> "queue.Queue[Copy]":
