@@ -379,19 +379,18 @@ def _failing(copy: Copy, tests: Sequence[str], seconds: float) -> str | None:
 
 def _turns(mutant: Mutant, tests: Sequence[Measured]) -> Iterator[tuple[float, list[str]]]:
     """The tests that may notice, in order: one file, then two, then four, with what they take."""
-    files: list[tuple[bool, float, list[str]]] = []
-    for each in tests:
-        if names := each.tests_of(mutant):
-            files.append((False, sum(each.tests[name] for name in names), names))
-    for each in tests:
-        if (mutant.at_import or not files) and each.tests and mutant.path in each.lines:
-            runs = mutant.path in each.states  # who runs functions of its module comes first
-            files.append((not runs, each.seconds, [f"tests/{each.name}"]))
+    told = [(each, each.tests_of(mutant)) for each in tests]
+    files = [(sum(each.tests[name] for name in names), names) for each, names in told if names]
+    if mutant.at_import or not files:
+        # What is set up there matters to those who run a function of the module, if anybody does.
+        importing = [each for each in tests if each.tests and mutant.path in each.lines]
+        running = [each for each in importing if mutant.path in each.states]
+        files += [(each.seconds, [f"tests/{each.name}"]) for each in running or importing]
     files.sort()
     many = 1
     while files:
         now, files = files[:many], files[many:]
-        yield sum(seconds for _, seconds, _ in now), [name for _, _, names in now for name in names]
+        yield sum(seconds for seconds, _ in now), [name for _, names in now for name in names]
         many *= 2
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import sys
 import threading
 from typing import Any
 
@@ -34,7 +35,7 @@ from swink import (
     tool,
 )
 from swink.errors import Aborted, AgentError, MisuseError
-from swink.events import AgentEnd, ContextCompacted, MessageEnd, MessageUpdate, TurnEnd
+from swink.events import AgentEnd, ContextCompacted, MessageEnd, MessageUpdate, ToolExecutionEnd, TurnEnd
 from swink.stream import TextDelta
 from swink.testing import EventCollector, Pause, ScriptedModel, history_problems
 
@@ -644,6 +645,40 @@ async def test_what_the_agent_shows_while_it_works():
     assert (True, frozenset({"1"})) in shown
     assert agent.streaming_message is None
     assert agent.pending_tool_calls == frozenset()
+
+
+async def test_a_run_that_is_not_read_as_a_stream_keeps_no_events():
+    seen: list[Any] = []
+    held = [object()]
+
+    @tool
+    async def look() -> str:
+        seen.append(sys.getrefcount(seen[0]) - sys.getrefcount(held[0]))
+        return "ok"
+
+    agent = agent_on(["word", ToolCall("1", "look")], "end", tools=[look])
+    agent.subscribe(lambda event: seen.append(event) if isinstance(event, MessageUpdate) else None)
+    await agent.run("hi")
+    assert [each for each in seen if isinstance(each, int)] == [0]
+
+
+async def test_only_calls_that_still_run_are_pending():
+    first_is_done, shown = asyncio.Event(), []
+
+    @tool
+    async def first() -> str:
+        return "ok"
+
+    @tool
+    async def second() -> str:
+        await first_is_done.wait()
+        shown.append(agent.pending_tool_calls)
+        return "ok"
+
+    agent = agent_on([ToolCall("1", "first"), ToolCall("2", "second")], "end", tools=[first, second])
+    agent.subscribe(lambda event: first_is_done.set() if isinstance(event, ToolExecutionEnd) else None)
+    await agent.run("hi")
+    assert shown == [frozenset({"2"})]
 
 
 def test_bad_settings_raise_at_once_and_say_what_to_change():

@@ -8,7 +8,9 @@ import pytest
 
 from swink import (
     Agent,
+    AssistantMessage,
     AuthError,
+    ContextWindowOverflow,
     ExponentialBackoff,
     Inject,
     NetworkError,
@@ -149,6 +151,19 @@ async def test_a_policy_may_forbid_that_a_failed_request_is_repeated():
     policy, model = NoRetries(), ScriptedModel([NetworkError("down"), "done"])
     result = await agent(model, policy).run("Go.")
     assert (result.stop_reason, result.reason, result.error_kind) == ("error", "once is enough", "network")
+    assert (len(model.calls), policy.requests) == (1, [1])
+
+
+async def test_a_policy_may_forbid_that_a_request_that_was_too_long_is_sent_again_with_less():
+    policy, model = NoRetries(), ScriptedModel([ContextWindowOverflow("too long"), "done"])
+    result = await Agent(
+        "test:m",
+        stream_fn=model,
+        policies=[policy],
+        messages=[UserMessage("long " * 200), AssistantMessage("ok")],
+        transform_context=lambda messages, overflow: messages[-1:] if overflow else messages,
+    ).run("Go.")
+    assert (result.stop_reason, result.reason) == ("error", "once is enough")
     assert (len(model.calls), policy.requests) == (1, [1])
 
 

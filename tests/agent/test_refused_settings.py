@@ -265,6 +265,8 @@ def test_run_sync_refuses_the_same(options: dict[str, Any], words: str):
         (lambda: Summary(budget="x"), "budget takes int or None, not str"),
         (lambda: Summary(length="x"), "length takes int, not str"),
         (lambda: SlidingWindow(anchor="x"), "anchor takes int, not str"),
+        (lambda: SlidingWindow(budget="x"), "budget takes int or None, not str"),
+        (lambda: SlidingWindow(overflow_budget="x"), "overflow_budget takes int or None, not str"),
         (lambda: JsonlStore(3), r"JsonlStore\(\) takes str or PathLike or None, not int"),
         (lambda: read_export(3), r"read_export\(\) takes str or bytes, not int"),
         (lambda: ModelSpec("x", "y", thinking_level="very"), "'extra_high', not 'very'"),

@@ -125,6 +125,14 @@ async def test_an_invalid_call_gets_the_violations_and_counts_as_an_attempt():
     assert "people" in agent.messages[2].text
 
 
+async def test_of_two_wrong_answers_in_one_reply_the_last_is_told():
+    wrong = [ToolCall("1", NAME, {"name": "Oslo"}), ToolCall("2", NAME, {"people": 1})]
+    error = (await agent_on(wrong).run("q", output=DataCity, max_output_retries=1)).exception
+    assert isinstance(error, StructuredOutputFailed)
+    assert error.attempts == 2
+    assert '"name" is a required' in error.last_error
+
+
 async def test_plain_text_is_asked_again_and_counts_as_an_attempt():
     agent = agent_on("it is Tokyo", call(GOOD))
     assert (await agent.run("q", output=DataCity)).output == DataCity("Tokyo", 14)

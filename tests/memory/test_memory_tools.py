@@ -306,6 +306,14 @@ async def test_what_does_not_fit_into_a_recall_is_counted(notes: Notes):
     assert "[4 more did not fit; ask more precisely]" in text
 
 
+def test_clearing_tells_how_many_notes_there_were(notes: Notes):
+    for owner, text in (("user:", "a"), ("user:", "b"), ("user:ada", "c")):
+        notes.add(owner, text)
+    assert notes.clear("user:") == 2
+    assert notes.clear("user:") == 0
+    assert [note.text for note in notes.list("user:ada")] == ["c"]
+
+
 @pytest.mark.parametrize(("over", "shown"), [(0, 2), (1, 1)])
 async def test_a_recall_is_filled_to_its_last_character(tmp_path: Path, over: int, shown: int):
     notes = Notes(tmp_path / "notes.db", longest=20_000)

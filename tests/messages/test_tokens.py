@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.counts import in_cells
 
-from swink import Agent, ModelSpec, Tool, Usage
+from swink import Agent, ModelSpec, Tool, Usage, tool
 from swink.agent.context.prefixguard import TokenRatio
 from swink.errors import InvalidInput
 from swink.messages import AssistantMessage, Image, ToolCall, UserMessage
@@ -157,6 +157,17 @@ def test_what_was_read_from_a_cache_counts_and_an_unknown_count_does_not():
     assert tokens.ratio(MODEL) == 1
     tokens.learn(MODEL, context, Usage(input=100, cache_read=2_800, cache_write=100))
     assert tokens.ratio(MODEL) == pytest.approx(1.5, rel=0.05)
+
+
+def test_another_prompt_or_other_tools_are_measured_again():
+    @tool
+    async def work() -> str:
+        """Works hard, and for long."""
+        return ""
+
+    tokens, tools = TokenRatio(), (work,)
+    for prompt, given in (("short", ()), ("longer " * 50, ()), ("longer " * 50, tools), ("short", ())):
+        assert tokens.overhead(prompt, given) == overhead_tokens(prompt, given)
 
 
 async def test_a_window_is_cut_earlier_if_the_provider_counts_more():

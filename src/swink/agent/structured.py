@@ -61,7 +61,6 @@ class StructuredOutput(Policy):
         self._model = ""
         self.attempts = 0
         self.last_error = ""
-        self._model = ""
         self.value: Any = None
         self.received = False
         self.tool = Tool.raw(

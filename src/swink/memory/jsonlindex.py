@@ -104,7 +104,7 @@ class JsonlIndex:
                 " JOIN sessions ON sessions.key = session WHERE words MATCH ?"
                 + "".join(f" AND {_FILTERS[name]}" for name in filters)
                 + " ORDER BY words.rowid DESC LIMIT ?",
-                [wanted, *filters.values(), min(max(0, query.limit), _MOST)],
+                [wanted, *filters.values(), min(query.limit, _MOST)],
             ).fetchall()
         return [Found(id, number, self._message(id, number, *place)) for id, number, *place in rows]
 

@@ -119,16 +119,15 @@ class PostgresDatabase:
             "SELECT sessions.id, sessions.meta, record, version FROM records JOIN sessions ON sessions.key ="
             f" session WHERE words @@ ?::tsquery{filters}"
         )
-        limit = max(0, query.limit)
         # A common word is found soon among the latest records; for any other the index of words is fast.
         # PostgreSQL cannot tell one from the other, and takes a hundred times longer if it is wrong.
         latest = f" AND records.key > (SELECT max(key) FROM records) - {_LATEST}"
         ordered = f"{select}{latest} ORDER BY records.key DESC LIMIT ?"
-        found = connection.execute(ordered, (wanted, *values, limit)).fetchall()
-        if len(found) == limit:
+        found = connection.execute(ordered, (wanted, *values, query.limit)).fetchall()
+        if len(found) == query.limit:
             return found
         indexed = " ORDER BY records.key + 0 DESC LIMIT ?"
-        return connection.execute(select + indexed, (wanted, *values, limit)).fetchall()
+        return connection.execute(select + indexed, (wanted, *values, query.limit)).fetchall()
 
     def forget(self, connection: Connection, key: int) -> None:
         connection.execute("DELETE FROM records WHERE session = ?", (key,))
@@ -229,12 +228,11 @@ class PostgresDatabase:
     def _version(self, connection: "psycopg.Connection[Any]") -> int:
         """The version of the tables, 0 if there are none; a schema of another program is refused."""
         name = f"{self._schema}.version"
-        found = connection.execute(
+        ((table, tables),) = connection.execute(
             b"SELECT to_regclass(%s), (SELECT count(*) FROM pg_class JOIN pg_namespace"
             b" ON pg_namespace.oid = relnamespace WHERE nspname = %s)",
             (name, self._schema),
-        ).fetchone()
-        table, tables = found or (None, 0)
+        )
         if table is None:
             if tables:
                 raise SessionUnreadable(

@@ -82,7 +82,7 @@ def search_all(backend: Backend, query: SearchQuery) -> list[Hit]:
             with suppress(SessionNotFound, SessionUnreadable):  # deleted meanwhile, or damaged
                 hits += found_in(meta, backend.read(meta.id).records, phrases, query)
     hits.sort(key=lambda hit: hit.timestamp, reverse=True)
-    return hits[: max(0, query.limit)]
+    return hits[: query.limit]
 
 
 def found_in(

@@ -186,7 +186,7 @@ class SqlBackend:
         where, values = ("", []) if directory is None else ("WHERE directory = ? ", [_directory(directory)])
         sql = f"SELECT id, meta FROM sessions {where}ORDER BY updated DESC, key DESC"
         if limit is not None:
-            sql, values = sql + " LIMIT ?", [*values, max(0, limit)]
+            sql, values = sql + " LIMIT ?", [*values, limit]
         rows = self.database.look(lambda connection: connection.execute(sql, values).fetchall())
         metas: list[SessionMeta] = []
         for id, text in rows:

@@ -109,7 +109,7 @@ class SqliteFile:
             "SELECT sessions.id, sessions.meta, record, version FROM words"
             " JOIN records ON records.key = words.rowid JOIN sessions ON sessions.key = session"
             f" WHERE words MATCH ?{filters} ORDER BY words.rowid DESC LIMIT ?",
-            (" ".join(f'"{" ".join(phrase)}"' for phrase in phrases), *values, max(0, query.limit)),
+            (" ".join(f'"{" ".join(phrase)}"' for phrase in phrases), *values, query.limit),
         ).fetchall()
 
     def forget(self, connection: Connection, key: int) -> None:

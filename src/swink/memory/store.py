@@ -79,7 +79,7 @@ class SyncStore:
         """The sessions, at most `limit`, of one `directory` or all, the last updated first."""
         check_type("limit", limit, (int, NoneType))
         check_type("directory", directory, (str, NoneType))
-        return self.backend.metas(limit=limit, directory=directory)
+        return self.backend.metas(limit=limit if limit is None else max(0, limit), directory=directory)
 
     def search(
         self,
@@ -112,8 +112,9 @@ class SyncStore:
             raise InvalidInput("there is nothing to search for; give some words")
         if session is not None:
             check_id(session)
+        at_most = max(0, limit)
         return self.backend.search(
-            SearchQuery(text=text, limit=limit, after=after, before=before, session=session, role=role)
+            SearchQuery(text=text, limit=at_most, after=after, before=before, session=session, role=role)
         )
 
     def tree(self, id: str | None = None) -> "list[Branch]":

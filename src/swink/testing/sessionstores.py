@@ -229,6 +229,7 @@ async def _the_list_has_the_newest_first(probe: _Probe) -> None:
     ids = [meta.id for meta in await probe.do("list", directory=place)]
     _same("the list", ids, [sessions[0].id, sessions[2].id, sessions[1].id])
     _same("a short list", [meta.id for meta in await probe.do("list", directory=place, limit=1)], ids[:1])
+    _same("a list of less than none", await probe.do("list", directory=place, limit=-1), [])
     _same("its metadata", (await probe.do("list", directory=place, limit=1))[0], sessions[0].meta)
 
 
@@ -329,6 +330,7 @@ async def _search_finds_words_and_phrases(probe: _Probe) -> None:
     _same("a time before", await numbers(word, before=200.0), [0])
     _same("a session", await numbers(word, session=session.id), [1, 0])
     _same("a limit", await numbers(word, limit=1), [1])
+    _same("a limit below none", await numbers(word, limit=-1), [])
     (hit,) = await probe.do("search", f"{word} danube")
     _same("a hit", (hit.session, hit.title, hit.role, hit.timestamp), (session.id, "Rivers", "user", 100.0))
     assert "«Danube»" in hit.snippet, f"the snippet does not mark what was found: {hit.snippet!r}"

@@ -59,10 +59,10 @@ async def test_what_was_appended_is_kept_if_announcing_the_end_fails():
             raise KeyboardInterrupt
 
     ledger = Ledger(AgentLoopConfig(model="test:m", stream_fn=ScriptedModel([])), History(), fail, ())
-    ledger.append([UserMessage("kept")])
+    ledger.append([UserMessage("kept"), UserMessage("and this")])
     with pytest.raises(KeyboardInterrupt):
         ledger.close("stop", None, None)
-    assert [message.text for message in ledger.history.items] == ["kept"]
+    assert [message.text for message in ledger.history.items] == ["kept", "and this"]
 
 
 async def test_a_message_added_while_another_is_announced_enters_once():
