@@ -228,6 +228,13 @@ def test_deltas_and_ends_hit_an_open_block_of_their_own_type(begin, end, event):
     assert violation(Start(), event) == what, "there is no block"
 
 
+@pytest.mark.parametrize("index", [-1, 1, None])
+def test_a_delta_of_a_block_that_nobody_opened_is_named(index):
+    what = f"text_delta for block {index}, which is not open for it"
+    assert violation(Start(), TextDelta(index, "x")) == what
+    assert violation(Start(), TextStart(0), TextEnd(0), TextDelta(index, "x")) == what
+
+
 @pytest.mark.parametrize(("done", "total"), [(-1, 2), (3, 2), ("1", 2), (True, 2), (1, None)])
 def test_progress_that_cannot_be_is_named(done, total):
     said = violation(Start(), PromptProgress(done, total))

@@ -243,14 +243,14 @@ class AgentLoopConfig(Struct, kw_only=True):
             self.hosted = check_hosted(self.hosted)
         if isinstance(self.approve, bool):
             raise InvalidInput("approve is a function of the request; approval_mode='off' asks for no call")
-        for name, hook in (
-            ("stream_fn", self.stream_fn),
-            ("approve", self.approve),
-            ("convert_to_llm", self.convert_to_llm),
-            ("get_api_key", self.get_api_key),
-        ):
-            if not (hook is None or callable(hook)):
-                check_hook(name, hook)
+        if self.stream_fn is not None:
+            check_hook("stream_fn", self.stream_fn)
+        if self.approve is not None:
+            check_hook("approve", self.approve)
+        if self.convert_to_llm is not None:
+            check_hook("convert_to_llm", self.convert_to_llm)
+        if self.get_api_key is not None:
+            check_hook("get_api_key", self.get_api_key)
         if self.transform_context == "window":
             force_setattr(self, "transform_context", DEFAULT)
         else:

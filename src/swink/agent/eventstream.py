@@ -128,6 +128,11 @@ class EventStream(Generic[T, E]):
         delta_of: the piece of a value that an event brings
     """
 
+    __slots__ = (
+        "__weakref__", "_batch", "_begin", "_begun", "_buffer", "_delta_of", "_growing", "_life", "_raised",
+        "_result_of", "_run",
+    )  # fmt: skip
+
     def __init__(
         self,
         begin: Callable[[Buffer], Any],
@@ -162,10 +167,10 @@ class EventStream(Generic[T, E]):
         return self
 
     async def __anext__(self) -> E:
-        buffer = self._buffer
         while True:
             for event in self._batch:  # from where it was left
                 return event
+            buffer = self._buffer
             if buffer.events:
                 self._batch, buffer.events = iter(buffer.events), []
                 continue

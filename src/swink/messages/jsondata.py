@@ -81,6 +81,13 @@ def plain(value: Any) -> Any:
             raise NotImplementedError(f"{type(value).__name__} is not JSON-able")
 
 
+def digest(data: bytes) -> str:
+    """The SHA-256 of some data, in hex."""
+    from hashlib import sha256  # 3 ms and 0.7 MB that few programs need
+
+    return sha256(data).hexdigest()
+
+
 def encode(value: Any, note: Note = str, nulls: int = 0) -> bytes:
     """Any value as JSON that `decode` reads back.
 

@@ -7,7 +7,6 @@ is sound at every moment; what happens in between is a journal, which the turn's
 """
 
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from typing import Any, ClassVar, Literal, cast
 
 import msgspec
@@ -15,7 +14,7 @@ from msgspec import Struct, field
 
 from swink.errors import InvalidInput
 from swink.messages.blocks import Text, ToolCall
-from swink.messages.jsondata import encode, encode_lines, read
+from swink.messages.jsondata import digest, encode, encode_lines, read
 from swink.messages.message import (
     AssistantMessage,
     CustomMessage,
@@ -328,7 +327,7 @@ class OpenTurn(Struct):
 
 def fingerprint(call: ToolCall) -> str:
     """What tells calls apart by what they do."""
-    return sha256(encode([call.name, call.arguments])).hexdigest()[:32]
+    return digest(encode([call.name, call.arguments]))[:32]
 
 
 def pending_of(turn: OpenTurn | None) -> tuple[PendingApproval, ...]:

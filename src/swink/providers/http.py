@@ -294,7 +294,7 @@ def _connector() -> "aiohttp.BaseConnector":
 
         def data_received(self, data: bytes) -> None:
             self.heard = True
-            super().data_received(data)
+            ResponseHandler.data_received(self, data)  # for every packet, and `super()` is slow
 
     class Connector(aiohttp.TCPConnector):
         """Gives a request at most one kept connection; if that was dead, its host's others are closed."""

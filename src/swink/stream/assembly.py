@@ -1,8 +1,9 @@
 """One reply under assembly: its events become one message, and a violation of the protocol is named."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, TypeVar, get_args
+from collections.abc import AsyncIterator, Callable, Sequence
+from math import nan
+from typing import Any, ClassVar, TypeGuard, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -41,12 +42,14 @@ from swink.stream.protocol import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    Update,
     UsageUpdate,
 )
 
 E = TypeVar("E", UsageUpdate, Done, Error, Done | Error)
 
 _decode = msgspec.json.Decoder[Any]().decode
+_INT = {int}
 _MOST = 10**15
 """Tokens or dollars of one reply."""
 
@@ -78,11 +81,25 @@ class Assembly:
     A violation of the protocol raises a `StreamError` that names it.
     """
 
-    __slots__ = ("_blocks", "_open", "_started", "began", "first", "prompt_read", "report", "terminal")
+    __slots__ = (
+        "_add",
+        "_blocks",
+        "_open",
+        "_started",
+        "_writing",
+        "began",
+        "first",
+        "prompt_read",
+        "report",
+        "terminal",
+    )
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
         self._open: dict[int, _Block] = {}
+        self._writing: float = nan
+        """The index of the open text block that was opened last; without one it equals nothing."""
+        self._add: Callable[[str], None]
         self._started = False
         self.prompt_read = 0
         """Tokens of the prompt that the model has read, as far as it says so."""
@@ -121,9 +138,15 @@ class Assembly:
             return Usage(), Cost()
         return usage, cost
 
-    def feed(self, event: AssistantMessageEvent) -> bool:
+    def feed(self, event: AssistantMessageEvent) -> TypeGuard[Update]:
         """Take one event; True if there is something to show: a delta, the name of a tool, a whole block."""
         kind: Any = type(event)
+        if kind is TextDelta:
+            text: Any = event
+            if text.index == self._writing:  # nearly every event of a long reply
+                add = self._add  # in two steps: a call of an attribute that is no method is slow
+                add(text.text)
+                return True
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
             try:
@@ -201,6 +224,8 @@ class Assembly:
             )
         if type(event) is not ToolCallStart:
             block = _Block(TextDelta if type(event) is TextStart else ThinkingDelta)
+            if type(event) is TextStart:
+                self._writing, self._add = event.index, block.parts.append
         elif type(event.id) is type(event.name) is str or _are_texts(event.id, event.name):
             block = _Block(ToolCallDelta, event.id, event.name)
         else:
@@ -222,6 +247,8 @@ class Assembly:
         except TypeError:
             raise StreamError(f"stream protocol: a delta of block {event.index} is not text") from None
         del self._open[event.index]
+        if event.index == self._writing:
+            self._writing = nan
         block.end = event
 
     def _add_block(self, event: BlockAdded) -> None:
@@ -304,12 +331,11 @@ def _checked(event: E) -> E:
         raise _carries(event, f"stop reason {given.stop_reason!r}")
     usage = event.usage
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total
-    for count in (*counts, *usage.extra.values()) if usage.extra else counts:
-        if type(count) is not int or not 0 <= count <= _MOST:
-            extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
-            kept = [count if _is_count(count) else 0 for count in counts[:4]]
-            event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
-            break
+    every = (*counts, *usage.extra.values()) if usage.extra else counts
+    if {*map(type, every)} != _INT or min(every) < 0 or max(every) > _MOST:
+        extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
+        kept = [count if _is_count(count) else 0 for count in counts[:4]]
+        event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
     if cost is not None and not 0 <= cost.total <= _MOST:
         event = _replaced(event, cost=None)
     return event

@@ -27,6 +27,11 @@ class Watch:
     again, and in the end `abandon` is called.
     """
 
+    __slots__ = (
+        "_abandon", "_assembly", "_every", "_fired", "_idle_since", "_limits", "_line", "_loop", "_patrol",
+        "_seen", "task", "variables",
+    )  # fmt: skip
+
     def __init__(self, loop: asyncio.AbstractEventLoop, abandon: Callable[[], None] | None = None) -> None:
         self.task: asyncio.Task[Any]
         self.variables: Context

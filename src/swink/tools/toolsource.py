@@ -30,21 +30,29 @@ class ToolSource(Protocol):
         ...
 
 
-def as_offers(values: Sequence[Any]) -> tuple[Tool | ToolSource, ...]:
+class Offers(tuple[Tool | ToolSource, ...]):
+    """Tools and sources of tools that were checked together."""
+
+    __slots__ = ()
+
+
+def as_offers(values: Sequence[Any]) -> Offers:
     """All `values` as tools, except sources, which stay what they are; two tools of one name are refused.
 
     A sequence that is a source itself is the only one.
     """
     kind: Any = type(values)
+    if kind is Offers:
+        return cast(Offers, values)
     if kind is not list and kind is not tuple and _is_source(values):
-        return (cast(ToolSource, values),)
+        return Offers((cast(ToolSource, values),))
     offers: list[Any] = []
     for value in check_list("tools", values, "tools"):
         if type(value) is not Tool and (type(value) is FunctionType or not _is_source(value)):
             value = as_tool(value)
         offers.append(value)
     check_names(offers)
-    return tuple(offers)
+    return Offers(offers)
 
 
 class TurnContext(Struct, frozen=True):

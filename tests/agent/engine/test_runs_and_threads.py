@@ -83,7 +83,7 @@ def test_an_event_loop_that_closes_meanwhile_is_nobody_to_tell() -> None:
     turnstile.leave()
     assert not turnstile.is_taken
     thread_of_the_run = -1
-    vars(life)["_thread"] = thread_of_the_run
+    life.thread = thread_of_the_run
     life.abort()
     assert life.aborted is None
     context.update("nobody hears it")

@@ -10,7 +10,6 @@ history as a custom message too, which no model sees: a session that is opened a
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Any, cast
 
 from swink.agent.context.windows import (
@@ -43,7 +42,7 @@ from swink.messages import (
 )
 from swink.messages.checks import check_hook, check_type, check_word
 from swink.messages.history import Snapshot
-from swink.messages.jsondata import encode
+from swink.messages.jsondata import digest, encode
 from swink.messages.redact import describe_error
 from swink.messages.tokens import estimate_tokens, text_size
 from swink.models import catalog
@@ -255,7 +254,7 @@ def _record(previous: UserMessage | None, dropped: Sequence[Message], room: int)
         lines.append(line)
     before = [] if previous is None else [f"The summary so far, which yours replaces:\n{previous.text}"]
     text = "\n\n".join([*before, *reversed(lines)])
-    mark = sha256(text.encode(errors="replace")).hexdigest()[:12]
+    mark = digest(text.encode(errors="replace"))[:12]
     return f"<record {mark}>\n{text}\n</record {mark}>"
 
 

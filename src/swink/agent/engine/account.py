@@ -35,17 +35,9 @@ class Account:
     """
 
     __slots__ = (
-        "_is_unlisted",
-        "_lost",
-        "_parts",
-        "_price",
-        "_price_of",
-        "_priced",
-        "_unadded",
-        "_unpriced",
-        "_usage",
-        "payer",
-    )
+        "_is_unlisted", "_lost", "_parts", "_price", "_price_of", "_priced", "_unadded", "_unpriced",
+        "_usage", "payer"
+    )  # fmt: skip
 
     def __init__(self, price_of: Callable[[ModelSpec], Price | None] | None) -> None:
         self.payer = payer.get()

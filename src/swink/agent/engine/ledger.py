@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent.config import AgentLoopConfig
@@ -78,19 +79,16 @@ class Recorder(Protocol):
         ...
 
 
-class Inbox:
+class Inbox(Struct, eq=False):
     """What is about to enter the history: before the next turn, at the end of this one, or instead of it."""
 
-    __slots__ = ("appended", "fresh", "history", "injected", "pending")
-
-    def __init__(self) -> None:
-        self.pending: list[Message] = []
-        self.fresh: tuple[Message, ...] = ()
-        """What entered for this turn."""
-        self.injected: list[Message] = []
-        """What policies added in this run."""
-        self.appended: list[Message] | None = None
-        self.history: History | None = None
+    pending: list[Message] = []
+    fresh: tuple[Message, ...] = ()
+    """What entered for this turn."""
+    injected: list[Message] = []
+    """What policies added in this run."""
+    appended: list[Message] | None = None
+    history: History | None = None
 
     def queue(self, messages: Input) -> None:
         """Let messages enter before the next turn."""
@@ -104,6 +102,11 @@ class Inbox:
 
 class Ledger:
     """What a run has committed, and what is open in it."""
+
+    __slots__ = (
+        "_state", "_told", "account", "attempt", "call_inside", "closed", "emit", "history", "inbox",
+        "observed", "open", "produced", "recorder", "slots", "turn",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from copy import copy
 from types import AsyncGeneratorType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -130,8 +130,8 @@ async def _attempt(run: Run, stream_fn: StreamFn, messages: Sequence[Message]) -
         try:
             async for event in stream:
                 if assembly.feed(event):
-                    delta: Any = event
-                    ledger.emit(MessageUpdate(delta))
+                    emit = ledger.emit  # read each time: a run that has ended emits no more
+                    emit(MessageUpdate(event))
                 elif type(event) is PromptProgress:
                     ledger.emit(CustomEvent(PROMPT_PROGRESS, {"done": event.done, "total": event.total}))
             is_read = True

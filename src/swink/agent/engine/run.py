@@ -60,6 +60,11 @@ class End(Struct, frozen=True):
 class Run:
     """One run of an agent, from the first prompt to the last save."""
 
+    __slots__ = (
+        "__weakref__", "_abandoning", "_key", "_last_steps", "_released", "_task", "approvals", "batch",
+        "dropped", "ending", "ledger", "life", "overflow", "pausing", "recorder", "setup", "slots", "watch",
+    )  # fmt: skip
+
     def __init__(
         self,
         setup: TurnSetup,

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
+from msgspec import Struct, field
+
 from swink.messages import clean
 from swink.messages.redact import describe_error
 from swink.system.aio import call_later, wait_through_cancel
@@ -16,22 +18,21 @@ log = logging.getLogger("swink")
 LATE = "give the run a longer deadline=, or choose a faster model; agent.run() goes on from here"
 
 
-class Lifetime:
+class Lifetime(Struct, eq=False):
     """From start to finish. `interrupt` makes the run end itself soon; it is called once, in its thread."""
 
-    def __init__(self, interrupt: Callable[[], None]) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.aborted: str | None = None
-        self.advice = ""
-        """What to do about the abort."""
-        self.failure: BaseException | None = None
-        self.is_over = False
-        self.deadline = inf
-        self.detached = False
-        self._interrupt: Callable[[], None] | None = interrupt
-        self._thread = threading.get_ident()
-        self._timer: asyncio.TimerHandle | None = None
-        self._finished: asyncio.Future[None] | None = None
+    _interrupt: Callable[[], None] | None
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    aborted: str | None = None
+    advice: str = ""
+    """What to do about the abort."""
+    failure: BaseException | None = None
+    is_over: bool = False
+    deadline: float = inf
+    detached: bool = False
+    thread: int = field(default_factory=threading.get_ident)
+    _timer: asyncio.TimerHandle | None = None
+    _finished: "asyncio.Future[None] | None" = None
 
     def limit(self, deadline: float | None) -> None:
         """Abort after so many seconds."""
@@ -45,7 +46,7 @@ class Lifetime:
 
     def abort(self, reason: str = "the run was aborted", advice: str = "") -> None:
         """End the run soon, keeping what arrived; safe from any thread, and nothing once it is over."""
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self.thread:
             with suppress(RuntimeError):  # the event loop is closed
                 self.loop.call_soon_threadsafe(self.abort, reason, advice)
         elif self.aborted is None and self._interrupt is not None:

@@ -17,20 +17,9 @@ class TurnSetup:
     """The settings of a turn, the models it may ask, its tools and its system prompt."""
 
     __slots__ = (
-        "_context",
-        "_given",
-        "_offers",
-        "_prompt",
-        "config",
-        "deps",
-        "own_tools",
-        "routes",
-        "search",
-        "system_prompt",
-        "tool_choice",
-        "tools",
-        "transformers",
-    )
+        "_context", "_given", "_offers", "_prompt", "config", "deps", "own_tools", "routes", "search",
+        "system_prompt", "tool_choice", "tools", "transformers"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -76,7 +65,7 @@ class TurnSetup:
 
     async def _take_tools(self, offers: Sequence[Any], history: History) -> None:
         given: Any = as_offers(offers)
-        self._offers = offers if type(offers) is tuple else None  # a list may be changed in place
+        self._offers = offers if isinstance(offers, tuple) else None  # a list may be changed in place
         for offer in given:
             if type(offer) is not Tool:
                 context = TurnContext(self.deps, copy_state(self.config.state), history.snapshot())

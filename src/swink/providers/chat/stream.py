@@ -51,6 +51,9 @@ class _Choice(Struct):
     usage: dict[str, Any] | None = None
 
 
+_SILENT = _Choice(_Delta())
+
+
 class _Chunk(Struct):
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
@@ -102,7 +105,7 @@ class ChatDecoder:
             if data[:1] != b"{" and data.strip() == b"[DONE]":
                 self._finish()
                 return
-            is_error = bool(event.event) and event.event == "error"
+            is_error = event.event == "error"
             if self._raw is not None and (not is_error or data[:1] == b"{"):
                 self._raw(decode_json(data))
             if is_error:
@@ -168,12 +171,17 @@ class ChatDecoder:
     def _choose(self, choice: _Choice, chunk: _Chunk) -> None:
         delta = choice.delta
         if delta is not None:
+            content = delta.content
+            if type(content) is str and not (self._may_tag or self._unsigned) and content:
+                delta.content = None
+                if choice == _SILENT:  # it says nothing else, as nearly every chunk of a reply
+                    self._reply.say(content)
+                    return
             thought = delta.reasoning_content or delta.reasoning
             if delta.reasoning_details:
                 thought = self._keep_details(delta.reasoning_details, thought)
             if thought:
                 self._reply.think(thought)
-            content = delta.content
             if content:
                 if self._unsigned:
                     self._sign()
