@@ -62,14 +62,17 @@ if sys.platform == "darwin":
         except OSError:  # not every file system knows it
             os.fsync(descriptor)
 
+elif sys.platform == "win32":
+
+    def sync(descriptor: int) -> None:
+        """Make a file durable, with its times."""
+        os.fsync(descriptor)
+
 else:
 
     def sync(descriptor: int) -> None:
-        """Make a file durable, without waiting for its times where the system can tell them apart."""
-        if sys.platform == "win32":
-            os.fsync(descriptor)
-        else:
-            os.fdatasync(descriptor)
+        """Make a file durable, without waiting for its times."""
+        os.fdatasync(descriptor)
 
 
 @contextmanager

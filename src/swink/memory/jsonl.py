@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,9 +14,10 @@ from types import NoneType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swink.errors import SessionBusy, SessionConflict, SessionError, SessionNotFound, SessionUnreadable
+from swink.errors import SessionConflict, SessionError, SessionNotFound, SessionUnreadable
 from swink.memory.backend import Check, Hit, Repair, SearchQuery, Stored
-from swink.memory.files import CLOEXEC, beside, explained, explanation, sync, write, write_new
+from swink.memory.files import CLOEXEC, beside, explained, sync, write, write_new
+from swink.memory.heldfile import HeldFile, identity_of
 from swink.memory.jsonlfile import (
     BEGIN,
     Identity,
@@ -31,19 +33,18 @@ from swink.memory.searching import hit_of, phrases_of, search_all
 from swink.memory.store import Store
 from swink.messages.checks import check_type
 from swink.messages.records import Record
-from swink.system.filelock import free_lock, take_lock
 from swink.system.places import NoHome, data_dir, expand
 
 log = logging.getLogger("swink.memory")
 
-LOCKED_FOR = 30.0
-"""Seconds an append waits for another program that is writing to the session."""
 _TAIL = 4096
 """Bytes at the end of a file in which the last commit is looked for first."""
 _LAST_APPEND = 65_536
 """Bytes at the end of a file in which the last transaction is looked for, before all of it is read."""
 _MOST_KNOWN = 10_000
 """Sessions of which a backend remembers where their files end: about 1 KB each."""
+_MOST_OPEN = 0 if sys.platform == "win32" else 16
+"""Files that stay open between appends; Windows would let nobody delete them."""
 _LEFT_FOR = 3600.0
 """Seconds after which a file that is being created is given up."""
 
@@ -88,6 +89,8 @@ class JsonlBackend:
         self._folder = str(directory)
         self._prefix = os.path.join(self._folder, "")
         self._known: dict[str, _Known] = {}
+        self._open: dict[str, HeldFile] = {}
+        """Files that stay open for the next append, without their locks."""
         self._unwanted: dict[str, tuple[int, Identity]] = {}
         """Files in which a failed append has left something: the size to cut them to."""
 
@@ -108,14 +111,21 @@ class JsonlBackend:
         return Stored(contents.meta, contents.records)
 
     def append(self, id: str, after: int, records: Sequence[Record], *, durable: bool = True) -> SessionMeta:
-        with self._held(id) as file:
+        # Each thread that appends has an open file of its own, as locks are between those.
+        file = self._open.pop(id, None) or self._held(id, stays_open=True)
+        with file:
             known = self._know(id, file)
             if known.meta.sequence != after:
                 raise SessionConflict(
                     f"session {id} was continued elsewhere; nothing was saved. Open it again and repeat, or"
                     f" fork it (it is at {known.meta.sequence}, here it was at {after})"
                 )
-            return self._add(file, known, grown(known.meta, records), records, durable)
+            meta = self._add(file, known, grown(known.meta, records), records, durable)
+        if self._open.setdefault(id, file) is not file:
+            file.close()  # another thread keeps its own
+        elif len(self._open) > _MOST_OPEN:
+            self._close_oldest()
+        return meta
 
     def metas(self, *, limit: int | None = None, directory: str | None = None) -> list[SessionMeta]:
         metas = [meta for meta in map(self._meta_of, self._ids()) if meta is not None]
@@ -151,11 +161,16 @@ class JsonlBackend:
         with self._held(id), explained(f"session {id} cannot be deleted"):
             os.unlink(self._path(id))
             self._known.pop(id, None)
+            if (file := self._open.pop(id, None)) is not None:
+                file.close()
             with suppress(FileNotFoundError):
                 os.unlink(transcript_of(self._folder, id))
 
     def close(self) -> None:
-        """Nothing is held open between calls."""
+        """Close the files of sessions that were appended to last."""
+        while self._open:
+            with suppress(KeyError):  # another thread has just taken it
+                self._open.popitem()[1].close()
 
     def check(self, id: str | None = None) -> list[Check]:
         return [self._checked(each) for each in ([id] if id is not None else sorted(self._ids()))]
@@ -182,7 +197,7 @@ class JsonlBackend:
         identities: dict[str, Identity] = {}
         for entry in self._entries():
             with suppress(FileNotFoundError):  # deleted meanwhile
-                identities[entry.name.removesuffix(".jsonl")] = _identity(entry.stat())
+                identities[entry.name.removesuffix(".jsonl")] = identity_of(entry.stat())
         return identities
 
     def _entries(self) -> list[os.DirEntry[str]]:
@@ -223,12 +238,16 @@ class JsonlBackend:
         with explained(f"session {id} ({path})"), FileIO(os.open(path, os.O_RDONLY | CLOEXEC)) as file:
             yield file
 
-    def _held(self, id: str, flags: int = os.O_RDWR | os.O_APPEND) -> "_Held":
-        return _Held(id, self._path(id), flags | CLOEXEC)
+    def _held(self, id: str, flags: int = os.O_RDWR | os.O_APPEND, *, stays_open: bool = False) -> HeldFile:
+        return HeldFile(f"session {id}", self._path(id), flags, stays_open)
+
+    def _close_oldest(self) -> None:
+        with suppress(KeyError, StopIteration, RuntimeError):  # another thread closes or keeps one as well
+            self._open.pop(next(iter(self._open))).close()
 
     def _scanned(self, id: str, descriptor: int) -> tuple[ScannedSession, _Known]:
         """What is in the file; what is known of it is remembered."""
-        identity = _identity(os.fstat(descriptor))
+        identity = identity_of(os.fstat(descriptor))
         data = _all_of(descriptor)
         contents = scan(data, self._path(id))
         if contents.meta.id != id:
@@ -237,13 +256,13 @@ class JsonlBackend:
         self._remember(known)
         return contents, known
 
-    def _know(self, id: str, file: "_Held") -> _Known:
+    def _know(self, id: str, file: HeldFile) -> _Known:
         """What is known of the file, after a look at what others have written."""
         identity = file.identity
         if (left := self._unwanted.get(id)) is not None:
             if left[1] == identity:
                 os.ftruncate(file.descriptor, left[0])
-                identity = _identity(os.fstat(file.descriptor))
+                identity = identity_of(os.fstat(file.descriptor))
             del self._unwanted[id]
         known = self._known.get(id)
         if known is None or known.identity != identity:
@@ -277,7 +296,7 @@ class JsonlBackend:
         self._known[id] = known
 
     def _add(
-        self, file: "_Held", known: _Known, meta: SessionMeta, records: Sequence[Record], durable: bool
+        self, file: HeldFile, known: _Known, meta: SessionMeta, records: Sequence[Record], durable: bool
     ) -> SessionMeta:
         data, descriptor = transaction(meta, records), file.descriptor
         try:
@@ -287,7 +306,8 @@ class JsonlBackend:
         except BaseException:
             self._undo(descriptor, known)
             raise
-        self._remember(_Known(_identity(os.fstat(descriptor)), meta, True))
+        now = os.fstat(descriptor)
+        self._remember(_Known((now.st_ino, now.st_size, now.st_mtime_ns), meta, True))
         return meta
 
     def _undo(self, descriptor: int, known: _Known) -> None:
@@ -296,61 +316,7 @@ class JsonlBackend:
         try:
             os.ftruncate(descriptor, size)
         except OSError:
-            self._unwanted[known.meta.id] = size, _identity(os.fstat(descriptor))
-
-
-class _Held:
-    """The file of a session inside a `with`: nobody else writes to it, renames or deletes it meanwhile.
-
-    A class, since every append pays for it, and generators cost more.
-    """
-
-    __slots__ = ("_flags", "_id", "_path", "descriptor", "identity")
-
-    def __init__(self, id: str, path: str, flags: int) -> None:
-        self._id = id
-        self._path = path
-        self._flags = flags
-        self.descriptor = -1
-        self.identity: Identity = 0, 0, 0
-
-    def __enter__(self) -> "_Held":
-        try:
-            while not self._take():
-                pass  # its last holder has put another file in its place
-        except TimeoutError as error:
-            raise SessionBusy(
-                f"session {self._id} was locked by another program for {LOCKED_FOR:g} s;"
-                " end that program, or try again"
-            ) from error
-        except OSError as error:
-            raise explanation(self._what, error) from error
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            free_lock(self.descriptor)
-        finally:
-            os.close(self.descriptor)
-        if isinstance(error, OSError):
-            raise explanation(self._what, error) from error
-
-    def _take(self) -> bool:
-        descriptor = os.open(self._path, self._flags)
-        is_there = False
-        try:
-            take_lock(descriptor, LOCKED_FOR)
-            here = os.fstat(descriptor)
-            is_there = os.path.samestat(here, os.stat(self._path))
-        finally:
-            if not is_there:
-                os.close(descriptor)
-        self.descriptor, self.identity = descriptor, _identity(here)
-        return is_there
-
-    @property
-    def _what(self) -> str:
-        return f"session {self._id} ({self._path})"
+            self._unwanted[known.meta.id] = size, identity_of(os.fstat(descriptor))
 
 
 def _all_of(descriptor: int) -> bytes:
@@ -374,7 +340,3 @@ def _sweep(entry: os.DirEntry[str]) -> None:
     with suppress(OSError):
         if entry.stat().st_mtime < time.time() - _LEFT_FOR:
             os.unlink(entry)
-
-
-def _identity(stat: os.stat_result) -> Identity:
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -19,8 +19,15 @@ from msgspec import Struct
 from swink.errors import AgentError, SessionUnreadable
 from swink.memory.backend import Loss
 from swink.memory.meta import VERSION, SessionMeta, check_version, migrated
-from swink.messages.jsondata import decode, decode_with, encode
-from swink.messages.records import Record, UnknownRecord, decode_record, decode_records, encode_records
+from swink.messages.jsondata import decode, decode_with, encode, encode_lines
+from swink.messages.records import (
+    Record,
+    UnknownRecord,
+    decode_record,
+    decode_records,
+    encode_record,
+    nulls_in,
+)
 
 SESSION, BEGIN, COMMIT = b'{"type":"session",', b'{"type":"begin",', b'{"type":"commit",'
 _OWN = (SESSION, BEGIN, COMMIT)
@@ -46,7 +53,12 @@ class ScannedSession(Struct):
     """And those that are as they were written, but by another release that knew more."""
 
 
-class _Commit(Struct):
+class _Begin(Struct, gc=False, tag="begin"):
+    tx: int
+
+
+class _Commit(Struct, gc=False, tag="commit"):
+    tx: int
     meta: SessionMeta
 
 
@@ -60,12 +72,19 @@ def header(meta: SessionMeta) -> bytes:
 
 def transaction(meta: SessionMeta, records: Sequence[Record]) -> bytes:
     """The lines of one append, after which the session has this metadata."""
+    tx = meta.sequence
+    lines = None
+    if UnknownRecord not in map(type, records):
+        lines = encode_lines((_Begin(tx), *records, _Commit(tx, meta)), nulls_in(records))
+    body = _line_by_line(meta, records) if lines is None else lines[:-2]
+    return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
+
+
+def _line_by_line(meta: SessionMeta, records: Sequence[Record]) -> bytes:
+    """The lines of one append up to the checksum, if one of them takes a closer look."""
     tx = b'"tx":%d' % meta.sequence
-    lines = encode_records(records)
-    if UnknownRecord in map(type, records):
-        lines = b"".join(map(_as_record, lines.splitlines(keepends=True)))
-    body = b"".join((BEGIN, tx, b"}\n", lines, COMMIT, tx, b',"meta":', encode(meta)))
-    return b'%s,"crc":"%08x"}\n' % (body, zlib.crc32(body))
+    lines = [_as_record(encode_record(record)) + b"\n" for record in records]
+    return b"".join((BEGIN, tx, b"}\n", *lines, COMMIT, tx, b',"meta":', encode(meta)))
 
 
 def _as_record(line: bytes) -> bytes:

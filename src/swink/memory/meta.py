@@ -105,21 +105,25 @@ def grown(meta: SessionMeta, records: Iterable[Record], now: float | None = None
     """The metadata after one more append of these records."""
     title, model = meta.title, meta.model
     messages, turns, cost, unpriced = meta.messages, meta.turns, meta.cost, meta.unpriced
+    shared = meta.forked_at or 0
     for record in records:
         match record:
-            case MessageSaved(message) | CustomSaved(message):
+            case MessageSaved() | CustomSaved():
                 messages += 1
+                message = record.message
                 if isinstance(message, UserMessage):
                     turns += 1
                     title = title or title_of(_first_text(message))
-                elif isinstance(message, AssistantMessage) and messages > (meta.forked_at or 0):
+                elif messages <= shared:
+                    pass
+                elif isinstance(message, AssistantMessage):
                     cost += 0.0 if message.cost is None else message.cost.total
                     unpriced = unpriced or (message.cost is None and bool(message.usage.total))
-                elif isinstance(message, CustomMessage) and messages > (meta.forked_at or 0):
+                elif isinstance(message, CustomMessage):
                     spent = _cost_of(message)
                     cost += spent or 0.0
                     unpriced = unpriced or spent is None
-            case Compaction(cost=spent) if messages > (meta.forked_at or 0):
+            case Compaction(cost=spent) if messages > shared:
                 cost += 0.0 if spent is None else spent.total
                 unpriced = unpriced or spent is None
             case ModelChange(changed):

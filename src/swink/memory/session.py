@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from types import NoneType
 from typing import Any
 
@@ -22,7 +21,7 @@ from swink.messages.records import (
     PendingApproval,
     Record,
     StateChange,
-    saved,
+    all_saved,
 )
 from swink.system.aio import call_to_end
 from swink.system.threads import Serial
@@ -94,8 +93,8 @@ class _Session:
         """One transaction; in memory it is there only when it is stored."""
         if writer is not None:
             writer.check(self)
-        conversation, first = self.conversation, self.meta.messages
-        added = [saved(message, first + index) for index, message in enumerate(messages)]
+        conversation, meta = self.conversation, self.meta
+        added = all_saved(messages, meta.messages)
         written: list[Record] = [*added]
         if state is not None:
             self.state = state
@@ -110,7 +109,7 @@ class _Session:
         durable = False
         for record in written:
             durable = durable or record.durable
-        clean, meta = without_keys(written, self._keys), self.meta
+        clean = without_keys(written, self._keys)
         self.meta = self._backend.append(meta.id, meta.sequence, clean, durable=durable)
         self._known_state = encoded
         for record in written:
@@ -140,8 +139,10 @@ class _Session:
                 self._append(messages, state, records, writer)
             except BaseException as error:
                 failure = error  # the caller gets it
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            try:  # noqa: SIM105 - every turn pays for it
                 loop.call_soon_threadsafe(done, failure)
+            except RuntimeError:
+                pass  # the loop is closed: nobody waits any more
 
         self._serial.start(job)
 
@@ -207,7 +208,7 @@ class SyncSession(_Session):
         self.append([], records=[self._labelled(text, at)])
 
     def close(self) -> None:
-        """Nothing is held open between appends."""
+        """Nothing is to be given back: a file that stays open is the store's."""
 
 
 def _checked(messages: Sequence[Message]) -> Sequence[Message]:

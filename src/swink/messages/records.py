@@ -232,31 +232,50 @@ _TYPES = frozenset(str(kind.__struct_config__.tag) for kind in cast(Any, KnownRe
 
 def saved(message: Message, number: int) -> MessageSaved | CustomSaved:
     """The record of a message."""
-    kind = CustomSaved if isinstance(message, CustomMessage) else MessageSaved
-    return kind(cast(Any, message), number)
+    if isinstance(message, CustomMessage):
+        return CustomSaved(message, number)
+    return MessageSaved(message, number)
+
+
+def all_saved(messages: Iterable[Message], first: int) -> list[MessageSaved | CustomSaved]:
+    """The records of messages that follow each other, from this number on."""
+    records: list[MessageSaved | CustomSaved] = []
+    for number, message in enumerate(messages, first):
+        if isinstance(message, CustomMessage):
+            records.append(CustomSaved(message, number))
+        else:
+            records.append(MessageSaved(message, number))
+    return records
 
 
 def encode_record(record: Record) -> bytes:
     """A record as one line of JSON, without its end."""
     if isinstance(record, UnknownRecord):
         return encode(record.data)
-    return encode(record, nulls=_nulls(record))
+    return encode(record, nulls=nulls_in((record,)))
 
 
 def encode_records(records: Sequence[Record]) -> bytes:
     """Records as lines of JSON."""
     lines = None
     if UnknownRecord not in map(type, records):
-        lines = encode_lines(records, sum(map(_nulls, records)))
+        lines = encode_lines(records, nulls_in(records))
     return b"".join([encode_record(record) + b"\n" for record in records]) if lines is None else lines
 
 
-def _nulls(record: Record) -> int:
-    """How many a record has that are no numbers."""
-    message = record.message if type(record) is MessageSaved else None
-    if type(message) is AssistantMessage:
-        return (message.cost is None) + (message.error_message is None) + (message.error_kind is None)
-    return int(type(message) is ToolResultMessage and message.details is None)
+def nulls_in(records: Iterable[Record]) -> int:
+    """How many records have that are no numbers."""
+    nulls = 0
+    for record in records:
+        if type(record) is MessageSaved:
+            message = record.message
+            if type(message) is AssistantMessage:
+                nulls += (
+                    (message.cost is None) + (message.error_message is None) + (message.error_kind is None)
+                )
+            elif type(message) is ToolResultMessage:
+                nulls += message.details is None
+    return nulls
 
 
 def decode_record(line: bytes | str) -> Record:
@@ -363,7 +382,8 @@ class Conversation:
     def take(self, record: Record) -> None:
         """Add the record that comes next in the session."""
         match record:
-            case MessageSaved(message, number) | CustomSaved(message, number):
+            case MessageSaved() | CustomSaved():  # names in a pattern would make it slower
+                message, number = record.message, record.number
                 self.everything[number if number >= 0 else len(self.everything)] = message
                 self.messages.append(message)
                 if self.open is not None and self.open.is_of(message):

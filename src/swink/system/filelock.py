@@ -33,10 +33,10 @@ def take_lock(
     waiting: Callable[[], object] | None = None,
 ) -> None:
     """Take the lock of an open file, as `locked` does."""
-    if _try(descriptor):
+    if try_lock(descriptor):
         return
     deadline, pause = time.monotonic() + (within if within is not None else float("inf")), 0.001
-    while not _try(descriptor):
+    while not try_lock(descriptor):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{name} was locked by another program for {within:g} s")
         if waiting is not None:
@@ -76,7 +76,7 @@ if sys.platform == "win32":
 
     _POSITION = 1 << 40  # Windows locks bytes: one far past the end of the file, which nobody reads
 
-    def _try(descriptor: int) -> bool:
+    def try_lock(descriptor: int) -> bool:
         os.lseek(descriptor, _POSITION, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -92,7 +92,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try(descriptor: int) -> bool:
+    def try_lock(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -32,6 +32,8 @@ ENDING = 1.0
 """Seconds that tasks which are cancelled at the end of `run_to_end` get to stop."""
 LAST_CALLS = 2.0
 """Seconds that calls in a `Serial` get when the program exits."""
+_ANY = "swink"
+"""The name of a thread that is idle, or whose job has no name of its own."""
 _IDLE, _IDLE_FOR = 16, 5.0
 """How many threads wait for more work, and for how many seconds."""
 
@@ -40,7 +42,7 @@ Outcome = tuple[T | None, BaseException | None]
 """What a function returned, or what it raised."""
 
 
-def start_thread(job: Job, name: str = "swink") -> None:
+def start_thread(job: Job, name: str = _ANY) -> None:
     """Run a job, which must not raise, in a daemon thread of its own; a thread that is idle is used again."""
     try:
         _idle.pop().put((job, name))
@@ -263,11 +265,13 @@ def _work(mine: "SimpleQueue[tuple[Job, str]]") -> None:
     thread = threading.current_thread()
     job, name = mine.get()
     while True:
-        thread.name = name
+        if name != _ANY:
+            thread.name = name
         _stdin = sys.stdin  # one that a stuck job reads must outlive the exit: Python aborts if it closes it
         job()
         del job, _stdin
-        thread.name = "swink (idle)"
+        if name != _ANY:
+            thread.name = _ANY
         if len(_idle) >= _IDLE:
             return
         _idle.append(mine)

@@ -18,6 +18,7 @@ _MARGIN = 10_000
 _MOST_SENT = 100
 _sent: dict[str, None] = {}
 """The keys that this process has sent to a server: they are taken out of what is saved."""
+_long: tuple[str, ...] = ()
 
 _SECRET_KEY = re.compile(
     r"passw(or)?d|passphrase|secret|token|api[-_]?key|apikey|authorization|credential|private[-_]?key|cookie",
@@ -128,12 +129,14 @@ def _is_secret(key: object, value: object) -> bool:
 
 def hold(key: str) -> None:
     """Remember a key; only the last ones are, where every user brings one."""
+    global _long
     if key not in _sent:
         _sent[key] = None
         while len(_sent) > _MOST_SENT:
             _sent.pop(next(iter(_sent)), None)
+        _long = tuple([key for key in list(_sent) if len(key) >= LONG_KEY])
 
 
-def sent_keys() -> list[str]:
+def sent_keys() -> tuple[str, ...]:
     """The keys, as far as they are long enough to be found."""
-    return [key for key in list(_sent) if len(key) >= LONG_KEY]
+    return _long
