@@ -41,16 +41,19 @@ fix: .venv/.ready-to-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The wheel, the source and the list of what they need, checked, in dist/.
+# The wheel, the source and the list of what they need, checked, in dist/; and the workflows that GitHub would run.
 dist: .venv/.ready-to-test .venv/release/bin/python
 	rm -rf dist
-	.venv/release/bin/python -m build --outdir dist .
+	.venv/release/bin/check-jsonschema --builtin-schema vendor.github-workflows \
+		.github/workflows/*.yml src/swink/eval/starter/eval.yml
+	.venv/release/bin/python -m build --no-isolation --outdir dist .
 	.venv/release/bin/python -m twine check --strict dist/*.whl dist/*.tar.gz
-	$(BIN)/python tools/sbom.py tui local eval mcp otel > dist/swink.cdx.json
+	$(BIN)/python tools/sbom.py all > dist/swink.cdx.json
 
 .venv/release/bin/python:
 	$(PYTHON) -m venv .venv/release
-	$@ -m pip install --quiet --disable-pip-version-check build==1.6.1 hatchling==1.33.0 twine==7.0.0
+	$@ -m pip install --quiet --disable-pip-version-check build==1.6.1 check-jsonschema==0.39.0 \
+		hatchling==1.33.0 twine==7.0.0
 
 bench: .venv/.ready-to-test
 	$(BIN)/python benchmarks/run.py

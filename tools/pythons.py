@@ -35,13 +35,18 @@ TRIED = ("eval", "otel", "mcp")
 OLDEST = interpreters.VERSIONS[0]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Try each Python in turn; 1 if something failed on one."""
+def options_of(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description="Try swink on every Python that is here.")
     parser.add_argument("--smoke", action="store_true", help="only install the wheel and try it")
     parser.add_argument("--only", nargs="+", default=interpreters.VERSIONS, metavar="VERSION")
     parser.add_argument("--wheel", type=Path, help="a wheel that is there already")
-    options = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Try each Python in turn; 1 if something failed on one."""
+    options = options_of(argv)
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
@@ -136,4 +141,4 @@ def build(place: Path, python: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -81,14 +81,6 @@ def test_the_list_of_packages_names_everything_that_is_needed_once():
     assert json.dumps(made) == json.dumps(sbom.document("swink", ["eval"]))
 
 
-def test_the_workflow_has_no_secret_and_may_only_read():
-    text = (ROOT / ".github/workflows/tests.yml").read_text("utf-8")
-    assert "secrets." not in text
-    assert text.count("permissions:") == 1
-    assert "permissions:\n  contents: read\n" in text
-    assert text.count("actions/checkout") == text.count("persist-credentials: false")
-
-
 @left_to_more
 def test_a_wheel_installs_outside_of_the_checkout_and_does_what_it_must():
     """On this Python; `make test-pythons` tries all that are here, and the library's tests on each."""
