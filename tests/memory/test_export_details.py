@@ -78,6 +78,10 @@ def test_short_arguments_are_in_a_table_and_long_ones_or_lines_in_a_box():
     assert '<dt>word</dt><dd><figure class="code">' in called("find", word="two\nlines")
 
 
+def test_quotes_in_an_argument_stay_quotes():
+    assert "<dd><code>say \"a\" &amp; &lt;b&gt; 'c'</code></dd>" in called("find", word="say \"a\" & <b> 'c'")
+
+
 def test_a_reply_of_nothing_but_calls_has_no_text_in_the_page():
     text = called("find", word="short")
     assert 'class="reply"' not in text

@@ -123,6 +123,15 @@ def test_check_says_what_is_lost_and_repair_takes_it_out(store: SyncStore):
     assert numbers(store) == [0, 2, 3, 99]
 
 
+def test_the_line_of_a_loss_is_the_one_an_editor_shows(store: SyncStore):
+    path, _ = saved(store)
+    path.write_bytes(b"\n" + path.read_bytes().replace(b"frage 1", b"FRAGE 1"))
+    lines = path.read_bytes().split(b"\n")
+    loss = store.check("s")[0].losses[-1]
+    assert b"FRAGE 1" in b"".join(lines[loss.line : loss.line + 4])
+    assert lines[loss.line - 1].startswith(b'{"type":"begin"')
+
+
 def test_a_second_repair_keeps_both_damaged_files(store: SyncStore):
     path, _ = saved(store)
     for _ in range(2):

@@ -146,6 +146,20 @@ def test_many_deleted_messages_leave_the_index(
     index.close()
 
 
+def test_the_index_stays_while_fewer_than_half_of_its_messages_are_gone(
+    store: SyncStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jsonlindex, "_GONE", 10)
+    say(store, *[f"danube {number}" for number in range(20)])
+    gone = say(store, *[f"danube {number}" for number in range(10)])
+    assert len(found(store, "danube", limit=50)) == 30
+    store.delete(gone)
+    assert len(found(store, "danube", limit=50)) == 20
+    index = sqlite3.connect(tmp_path / "index.sqlite")
+    assert index.execute("SELECT max(seq) FROM sqlite_sequence").fetchone() == (30,)
+    index.close()
+
+
 def test_what_was_compacted_away_is_found(store: SyncStore):
     session = store.create()
     session.append([UserMessage("danube"), UserMessage("rhine")])

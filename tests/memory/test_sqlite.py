@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -327,6 +328,32 @@ def test_a_forked_child_has_a_connection_of_its_own(store: SqliteStore):
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert said(store, session.id) == ["parent", "child"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_thread_reads_does_not_wait_for_that_thread(store: SqliteStore):
+    session, is_reading, goes_on = store.sync.create(), threading.Event(), threading.Event()
+    backend: Any = store.sync.backend
+    reading = threading.Thread(
+        target=backend.database.look, args=(lambda connection: is_reading.set() or goes_on.wait(60),)
+    )
+    reading.start()
+    assert is_reading.wait(60)
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(20)  # whoever waits is ended
+            session.append([UserMessage("child")])
+            store.sync.close()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    goes_on.set()
+    reading.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert said(store, session.id) == ["child"]
 
 
 def test_what_is_deleted_is_not_found_any_more(store: SqliteStore):

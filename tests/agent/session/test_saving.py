@@ -1,6 +1,7 @@
 """What a session is given to keep, and when: however slow it is and however the run ends."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -110,6 +111,24 @@ async def test_a_session_whose_append_cancels_itself_is_given_up():
         with pytest.raises(TimeoutError, match="did not save"):
             await agent.run("hi")
     assert not agent.is_running
+
+
+async def test_an_append_that_fails_after_it_was_stored_is_not_repeated():
+    class Unheard(Kept):
+        meta = SimpleNamespace(sequence=0)
+
+        async def append(self, messages: Any) -> None:
+            await super().append(messages)
+            self.meta.sequence += 1
+            if self.meta.sequence == 1:
+                raise OSError("the answer was lost")
+
+    session = Unheard()
+    agent, _ = make(["a", "b"], session=session)
+    with pytest.raises(OSError, match="the answer was lost"):
+        await agent.run("first")
+    await agent.run("second")
+    assert [message.text for message in session.messages] == ["first", "a", "second", "b"]
 
 
 async def test_messages_given_while_the_last_save_goes_on_are_kept():
