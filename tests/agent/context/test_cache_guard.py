@@ -176,6 +176,15 @@ async def test_another_model_has_a_cache_of_its_own():
     assert told(seen) == []
 
 
+async def test_a_model_that_is_made_anew_has_the_cache_of_its_name():
+    prompts = iter(["It is one.", "It is two."])
+    agent, seen = watched("a", "b", system_prompt=lambda ctx: next(prompts))
+    await agent.run("q")
+    agent.model = ModelSpec("test", "m", thinking_level="high")
+    await agent.run("again")
+    assert [broken["part"] for broken in told(seen)] == ["system"]
+
+
 async def test_a_retry_sends_the_same_and_a_fallback_is_no_break():
     agent, seen = watched(
         NetworkError("cut"),

@@ -12,7 +12,7 @@ from tests.counts import tried
 from tests.strategies import paired_histories
 
 from swink import Agent, ExponentialBackoff, InvalidInput, ModelSpec, Price, Usage, tool
-from swink.agent.context.compaction import SUMMARY, Summary
+from swink.agent.context.compaction import SUMMARY, Summary, _record
 from swink.agent.context.windows import SlidingWindow
 from swink.errors import NetworkError
 from swink.events import ContextCompacted, CustomEvent
@@ -31,7 +31,7 @@ from swink.messages import (
 )
 from swink.messages.history import History, violations
 from swink.messages.pruning import LARGE, is_pruned, prune
-from swink.messages.tokens import estimate_tokens
+from swink.messages.tokens import estimate_tokens, text_size
 from swink.stream import Start, StreamOptions, Timeout, UsageUpdate
 from swink.testing import EventCollector, ScriptedModel
 
@@ -482,6 +482,16 @@ async def test_a_note_that_does_not_fit_the_history_is_ignored(data: Any):
     kept = await Summary(budget=3_000).fit(history.snapshot(), False, request)
     assert "Task: new" in kept[1].text
     assert len(request.asked) == 1
+
+
+def test_what_is_summarised_fills_its_room_to_the_last_token():
+    messages = [UserMessage("first words"), AssistantMessage("more words"), UserMessage("last words")]
+    room = sum(
+        text_size(line) >> 2 for line in ("User: first words", "Assistant: more words", "User: last words")
+    )
+    assert "left out" not in _record(None, messages, room)
+    assert "left out" in _record(None, messages, room - 1)
+    assert "more words" in _record(None, messages, room - 1)
 
 
 async def test_compact_summarises_too_and_the_next_summary_takes_that_up():
