@@ -49,7 +49,6 @@ from swink.stream.protocol import (
 E = TypeVar("E", UsageUpdate, Done, Error, Done | Error)
 
 _decode = msgspec.json.Decoder[Any]().decode
-_INT = {int}
 _MOST = 10**15
 """Tokens or dollars of one reply."""
 
@@ -331,11 +330,12 @@ def _checked(event: E) -> E:
         raise _carries(event, f"stop reason {given.stop_reason!r}")
     usage = event.usage
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total
-    every = (*counts, *usage.extra.values()) if usage.extra else counts
-    if {*map(type, every)} != _INT or min(every) < 0 or max(every) > _MOST:
-        extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
-        kept = [count if _is_count(count) else 0 for count in counts[:4]]
-        event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
+    for count in (*counts, *usage.extra.values()) if usage.extra else counts:
+        if type(count) is not int or not 0 <= count <= _MOST:
+            extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
+            kept = [count if _is_count(count) else 0 for count in counts[:4]]
+            event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
+            break
     if cost is not None and not 0 <= cost.total <= _MOST:
         event = _replaced(event, cost=None)
     return event

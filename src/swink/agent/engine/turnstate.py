@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from swink.agent.engine.account import Account, Spent
 from swink.errors import AgentError
@@ -24,7 +24,7 @@ from swink.messages import (
 from swink.messages.history import History
 from swink.messages.records import OpenTurn, PendingApproval
 from swink.stream import Assembly, observer
-from swink.tools import Inside, Tool, ToolContext
+from swink.tools import Tool, ToolContext
 
 
 class TurnState(Struct, eq=False):
@@ -77,44 +77,43 @@ class Attempt:
             self.observed = None
 
 
-class Call(Struct, eq=False):
+class Call:
     """One tool call on its way to a result."""
 
-    call: ToolCall
-    tool: Tool | None
-    outer: "Call | None" = None
-    outer_id: str | UnsetType = UNSET
-    known: Inside | None = None
-    inside: "list[Call]" = []
-    """The calls that it has made itself."""
-    arguments: dict[str, Any] = {}
-    prepared: dict[str, Any] | None = None
-    result: ToolResult | None = None
-    running: bool = False
-    timer: asyncio.TimerHandle | None = None
-    task: asyncio.Task[None] | None = None
-    context: "CallContext | None" = None
-    settled: Callable[[int], None] | None = None
-    """Tells how many calls more have their results."""
-    asked: PendingApproval | None = None
-    """The question that was open when the turn was left open."""
-    pending: PendingApproval | None = None
-    """The question that has to be answered before it may run."""
-    note: str = ""
-    """What the person who approved it wants the model to know."""
-    observed: observer.ObservedCall | None = None
-    why: str = ""
-    """Why it was ended, if it did not end by itself."""
-    waits: bool = False
-    """Whether it ended for now, because a call inside waits for an approval."""
+    __slots__ = (
+        "arguments", "asked", "call", "context", "inside", "known", "note", "observed", "outer", "outer_id",
+        "pending", "prepared", "result", "running", "settled", "task", "timer", "tool", "waits", "why",
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        tool, outer = self.tool, self.outer
+    def __init__(self, call: ToolCall, tool: Tool | None, outer: "Call | None" = None) -> None:
         if tool is not None and tool.redirect is not None:
-            self.call, self.tool = tool.redirect(self.call)
-        self.arguments = self.call.arguments
-        if outer is not None:
-            self.outer_id, self.known = outer.call.id, None if outer.tool is None else outer.tool.inside
+            call, tool = tool.redirect(call)
+        self.call = call
+        self.tool = tool
+        self.outer, self.outer_id = outer, UNSET if outer is None else outer.call.id
+        self.known = None if outer is None or outer.tool is None else outer.tool.inside
+        self.inside: list[Call] = []
+        """The calls that it has made itself."""
+        self.arguments = call.arguments
+        self.prepared: dict[str, Any] | None = None
+        self.result: ToolResult | None = None
+        self.running = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.context: CallContext | None = None
+        self.settled: Callable[[int], None] | None = None
+        """Tells how many calls more have their results."""
+        self.asked: PendingApproval | None = None
+        """The question that was open when the turn was left open."""
+        self.pending: PendingApproval | None = None
+        """The question that has to be answered before it may run."""
+        self.note = ""
+        """What the person who approved it wants the model to know."""
+        self.observed: observer.ObservedCall | None = None
+        self.why = ""
+        """Why it was ended, if it did not end by itself."""
+        self.waits = False
+        """Whether it ended for now, because a call inside waits for an approval."""
 
     @property
     def is_open(self) -> bool:
