@@ -6,8 +6,8 @@
 
 Everything happens in private copies. The first run measures which test runs which line. Each mutant then
 meets the tests of its line, the quickest files first and ever more of them at once, until one fails: once
-among the others, and once more alone. What survives is printed at the end, with its line: either a test is
-missing, or the change makes no difference.
+among the others, and once more alone; or until they hang, and do not without the change. What survives is
+printed at the end, with its line: either a test is missing, or the change makes no difference.
 
 What was found is kept in .cache/mutants, and a run that was ended goes on where it was:
 
@@ -34,7 +34,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -45,7 +45,7 @@ from mutations import Mutant, find_mutants, sample_of
 ROOT = Path(__file__).parents[1]
 SOURCES = ("src/swink/agent", "src/swink/memory")
 """What is changed."""
-TESTS = ("agent", "memory", "policies", "teams", "testing", "messages", "test_*.py")
+TESTS = ("agent", "memory", "policies", "teams", "testing", "messages", "tools/codemode", "test_*.py")
 """Where the tests are that may notice, below tests/."""
 LEFT_OUT = (
     "test_tests.py",
@@ -168,7 +168,7 @@ class Copy:
     def __init__(self, root: Path) -> None:
         self.root = _copy(root)
         self.seconds = count(2)
-        """By how many each changed file is newer than the one before."""
+        """By how many a changed file is newer than it was; each time by more."""
         env = {**os.environ, "PYTHONPATH": str(self.root / "src")}
         env.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
         self._process = subprocess.Popen(
@@ -355,26 +355,37 @@ def try_all(
 
 def who_notices(mutant: Mutant, tests: Sequence[Measured], copy: Copy) -> str | None:
     """The test that fails, or nothing if all hang, with this change; None if there is none."""
-    path = copy.root / mutant.path
+    for seconds, names in _turns(mutant, tests):
+        limit = 3 * seconds + PATIENCE
+        while (failed := _failing(mutant, names, copy, limit)) == "" and copy.run(names, limit) is not None:
+            limit *= 2  # the machine is busy: without the change they take as long
+        if failed is not None:
+            return failed
+    return None
+
+
+def _failing(mutant: Mutant, tests: Sequence[str], copy: Copy, limit: float) -> str | None:
+    """The test that fails, with the others and alone: what only fails among them is left out."""
+    unsteady: list[str] = []
+    with _changed(copy.root / mutant.path, mutant, next(copy.seconds)):
+        while failed := copy.run([*tests, *(f"--deselect={name}" for name in unsteady)], limit):
+            if failed in unsteady or copy.run([failed], limit) is not None:
+                return failed
+            unsteady.append(failed)
+    return failed
+
+
+@contextmanager
+def _changed(path: Path, mutant: Mutant, seconds: int) -> Iterator[None]:
+    """The change is there, in a file that is newer by so many seconds: Python goes by those, and by sizes."""
     text, stamp = path.read_bytes(), path.stat().st_mtime
     path.write_bytes(text[: mutant.start] + mutant.new.encode() + text[mutant.end :])
-    os.utime(path, (now := stamp + next(copy.seconds), now))  # Python tells files by seconds and sizes
+    os.utime(path, (stamp + seconds, stamp + seconds))
     try:
-        found = (_failing(copy, names, 3 * seconds + PATIENCE) for seconds, names in _turns(mutant, tests))
-        return next((failed for failed in found if failed is not None), None)
+        yield
     finally:
         path.write_bytes(text)
         os.utime(path, (stamp, stamp))
-
-
-def _failing(copy: Copy, tests: Sequence[str], seconds: float) -> str | None:
-    """The test that fails, with the others and alone: what only fails among them is left out."""
-    unsteady: list[str] = []
-    while failed := copy.run([*tests, *(f"--deselect={name}" for name in unsteady)], seconds):
-        if failed in unsteady or copy.run([failed], seconds) is not None:
-            return failed
-        unsteady.append(failed)
-    return failed
 
 
 def _turns(mutant: Mutant, tests: Sequence[Measured]) -> Iterator[tuple[float, list[str]]]:

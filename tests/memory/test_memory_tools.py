@@ -217,6 +217,19 @@ async def test_a_plain_embedder_is_not_called_on_the_event_loop(notes: Notes):
     assert threading.get_ident() not in threads
 
 
+async def test_an_embedder_gets_64_notes_at_once(notes: Notes):
+    sizes: list[int] = []
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        sizes.append(len(texts))
+        return [[1.0] for _ in texts]
+
+    for number in range(65):
+        notes.add("user:", f"number {number}")
+    await recalled(memory_tools(notes, embed), "number")
+    assert sizes == [1, 64, 1, 1], "the probe, the notes and the query"
+
+
 async def test_a_note_is_embedded_once_and_again_when_the_embedder_changes(notes: Notes):
     first = Hashing()
     await call(memory_tools(notes, first), "remember", text="The port is 8080")
