@@ -43,10 +43,12 @@ fix: .venv/.ready-to-test
 
 # The wheel, the source and the list of what they need, checked, in dist/; and the workflows that GitHub would run.
 dist: .venv/.ready-to-test .venv/release/bin/python
-	rm -rf dist
+	rm -rf dist build/wheel
 	.venv/release/bin/check-jsonschema --builtin-schema vendor.github-workflows \
 		.github/workflows/*.yml src/swink/eval/starter/eval.yml
 	.venv/release/bin/python -m build --no-isolation --outdir dist .
+	.venv/release/bin/python -m build --no-isolation --wheel --outdir build/wheel . >/dev/null
+	cmp build/wheel/swink-*.whl dist/swink-*.whl # the source makes the same wheel as the checkout
 	.venv/release/bin/python -m twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/python tools/sbom.py all > dist/swink.cdx.json
 

@@ -88,6 +88,13 @@ def hold(port: int) -> None:
 
 
 @tool(isolation="process")
+def wait(port: int) -> None:
+    """Connect, and never come back."""
+    with socket.create_connection(("127.0.0.1", port)):
+        time.sleep(60)
+
+
+@tool(isolation="process")
 def leave_behind(port: int) -> str:
     """Return at once, with a child still running."""
     child = subprocess.Popen([sys.executable, "-c", HOLD, str(port)], stdout=subprocess.PIPE, text=True)

@@ -1,15 +1,23 @@
-"""Without the modules of POSIX: what works there, and what is said of the rest. The table is docs/reference/platforms.md."""
+"""Other systems: what works without the modules of POSIX, what is said of the rest, and on macOS without its sandbox.
 
+The table is docs/reference/platforms.md.
+"""
+
+import asyncio
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
+from tests.answering import TEXT, answering_model
 from tests.counts import left_to_more
 from tests.pages import ROOT
 
+from swink.tools import workers
 from swink.tools.coding import process
 from swink.tools.coding.process import Launch
 
@@ -54,17 +62,60 @@ async def main():
 
 asyncio.run(main())
 """
+AGENTS = """
+from swink import Agent
+from swink.testing import ScriptedModel
+
+def make(request):
+    return Agent("test:m", stream_fn=ScriptedModel(["Hello."]))
+"""
+SAID = {
+    "run": (["run", "-m", "openai:gpt-5-mini", "hi"], TEXT),
+    "sessions": (["sessions", "list", "--json"], ""),
+    "models": (["models", "show", "openai:gpt-5-mini"], "openai:gpt-5-mini"),
+    "keys": (["keys", "list"], "OPENAI_API_KEY"),
+    "docs": (["docs"], "reference/platforms"),
+}
+"""Commands of the table, how each is tried, and something that it prints."""
+AS_ON_MACOS = """
+import asyncio, fcntl, sqlite3, ssl, subprocess, sys, sysconfig, tempfile, urllib.request, webbrowser
+asyncio.run(asyncio.sleep(0))
+sysconfig.get_config_vars()
+fcntl.F_FULLFSYNC = fcntl.F_GETFD
+sys.platform = "darwin"
+"""
+"""What stands in front of a program: the standard library is that of this system, swink's choices are not."""
 
 
-def run(code: str, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program as on Windows, in a home of its own."""
+def command_of(directory: Path, code: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """The command line that runs a program as on Windows, and its variables, with a home of its own."""
     program = directory / "program.py"
     program.write_text(code, "utf-8")
     env = {**os.environ, "HOME": str(directory), "LOCALAPPDATA": str(directory), "APPDATA": str(directory)}
-    command = [sys.executable, str(AS_ON_WINDOWS), str(program), *arguments]
+    return [sys.executable, str(AS_ON_WINDOWS), str(program), *arguments], env
+
+
+def run(code: str, directory: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as on Windows, in a home of its own."""
+    command, env = command_of(directory, code, *arguments)
     return subprocess.run(
-        command, cwd=directory, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        command,
+        cwd=directory,
+        env={**env, **variables},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
+
+
+def run_as_on_macos(code: str, directory: Path) -> str:
+    """What a program prints as on macOS; there it must not complain."""
+    program = directory / "program.py"
+    program.write_text(AS_ON_MACOS + code, "utf-8")
+    env = {**os.environ, "HOME": str(directory)}
+    done = subprocess.run([sys.executable, program], cwd=directory, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def quoted() -> list[str]:
@@ -87,6 +138,84 @@ def test_the_command_tells_its_help_without_them(tmp_path: Path):
     done = run(COMMAND, tmp_path, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: swink")
+
+
+@left_to_more
+@pytest.mark.parametrize("name", SAID)
+def test_the_command_works_without_them(name: str, tmp_path: Path):
+    words, said = SAID[name]
+    with answering_model() as model:
+        done = run(COMMAND, tmp_path, *words, **model)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+@left_to_more
+def test_a_suite_is_evaluated_without_them(tmp_path: Path):
+    assert run(COMMAND, tmp_path, "eval", "init").returncode == 0
+    done = run(COMMAND, tmp_path, "eval", "run")
+    assert "3 cases: 3 passed" in done.stdout, done.stderr
+
+
+@left_to_more
+def test_an_agent_is_served_without_them(tmp_path: Path):
+    (tmp_path / "agents.py").write_text(AGENTS, "utf-8")
+    command, env = command_of(tmp_path, COMMAND, "serve", "agent", "agents:make", "--port", "0")
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        with urlopen(f"{address}/conversations") as answer:
+            assert answer.status == 200
+        server.kill()
+
+
+def test_the_commands_that_are_tried_are_those_of_the_table():
+    (row,) = re.findall(r"^\| (`swink run`.*?) \| yes \| yes \| yes \| yes \|$", PAGE, re.MULTILINE)
+    assert {name.removeprefix("swink ") for name in re.findall(r"`(.*?)`", row)} == {
+        *SAID,
+        "eval",
+        "serve agent",
+    }
+
+
+async def test_a_tool_in_a_process_of_its_own_ends_alone_where_there_is_no_keeper(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(workers, "_run_kept", workers._run)
+    called: Any = workers.run_in_process("tests.worker_tools", "add", {"a": 1})
+    assert await called == 3
+    ended: list[bytes] = []
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.set()
+        ended.append(await reader.read())
+        gone.set()
+        writer.close()
+
+    connected, gone = asyncio.Event(), asyncio.Event()
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        holding = workers.run_in_process("tests.worker_tools", "wait", {"port": port})
+        task = asyncio.create_task(holding)
+        await connected.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(60):
+            await gone.wait()
+
+
+def test_the_library_is_imported_as_on_macos(tmp_path: Path):
+    names = ", ".join(f"swink.{name}" for name in LIBRARY)
+    assert run_as_on_macos(IMPORTS.format(names=names), tmp_path) == "darwin\n"
+
+
+def test_an_agent_with_a_tool_keeps_its_sessions_as_on_macos(tmp_path: Path):
+    assert run_as_on_macos(SESSIONS, tmp_path) == "['hi', '', '42', 'done']\n" * 2
+
+
+def test_without_seatbelt_a_command_is_refused_as_on_macos(tmp_path: Path):
+    assert "cannot be had here, so the command was not run" in run_as_on_macos(TOOLS, tmp_path)
 
 
 def test_a_command_of_the_model_is_refused_in_one_sentence(tmp_path: Path):
