@@ -25,6 +25,8 @@ ZENSICAL = ROOT / ".venv" / "docs" / "bin" / "zensical"
 AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
 SHOWN = ["index.html", "library/tools.html", "coding-agent/tui.html", "reference/python/swink.teams.html"]
 """Pages that have what pages have: tables, code, pictures, lists, signatures."""
+PARTS = ["", *sorted(path.name for path in (ROOT / "docs").iterdir() if any(path.glob("*.md")))]
+"""The folders of the site; its first page and the one for what is not there are in none."""
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +99,18 @@ def test_the_lists_for_models_name_every_page(site: Path):
     )
 
 
+def part_of(page: Path, site: Path) -> str:
+    return page.relative_to(site).as_posix().rpartition("/")[0].partition("/")[0]
+
+
+def test_every_page_is_in_a_part_of_the_site(site: Path):
+    assert {part_of(page, site) for page in site.rglob("*.html")} == {*PARTS}
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("part", PARTS)
 def test_the_pages_ask_nobody_else_say_nothing_and_fit_a_phone(
-    browser: Any, site: Path, address: str, theme: str
+    browser: Any, site: Path, address: str, part: str, theme: str
 ):
     tab = browser.new_page()
     said: list[str] = []
@@ -108,7 +119,7 @@ def test_the_pages_ask_nobody_else_say_nothing_and_fit_a_phone(
     tab.on("request", lambda asked: None if asked.url.startswith(address) else said.append(asked.url))
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.emulate_media(color_scheme=theme)
-    for page in sorted(site.rglob("*.html")):
+    for page in sorted(page for page in site.rglob("*.html") if part_of(page, site) == part):
         tab.goto(address + page.relative_to(site).as_posix())
         wide = tab.evaluate("document.documentElement.scrollWidth")
         said += [f"{page.name}: {wide} wide"] if wide > 390 else []
