@@ -273,6 +273,15 @@ def test_progress_is_told_in_order_to_its_end_and_not_too_often(format: Any):
     assert len(seen) <= 120
 
 
+@pytest.mark.parametrize("format", EXPORT_FORMATS)
+def test_progress_of_a_short_session_is_told_too(format: Any):
+    seen: list[tuple[int, int]] = []
+    export(of(UserMessage("a"), UserMessage("b")), format, progress=lambda *done: seen.append(done))
+    assert seen == sorted(seen)
+    assert (50, 100) in seen
+    assert seen[-1] == (100, 100)
+
+
 def test_fences_survive_whatever_ticks_are_inside():
     assert fence("a ``` b", "text") == "````text\na ``` b\n````\n\n"
     text = export(of(ToolResultMessage("c", "bash", "```\n</details>\n# not a heading\n```")), "md")

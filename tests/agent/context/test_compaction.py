@@ -194,6 +194,15 @@ def test_what_is_still_too_much_is_dropped_after_pruning():
     assert any(map(is_pruned, kept))
 
 
+def test_no_summary_is_asked_for_where_cutting_old_results_is_enough():
+    messages, request = results(8), Situation()
+    kept = fitted([Summary(budget=4_000)], History(messages).snapshot(), False, request)
+    assert request.asked == []
+    assert len(kept) == len(messages)
+    assert weigh(kept) <= 3_000
+    assert any(map(is_pruned, kept))
+
+
 def test_small_results_images_and_extensions():
     small = ToolResultMessage("a", "look", "fine")
     picture = ToolResultMessage(
