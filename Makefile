@@ -45,7 +45,7 @@ fix: .venv/.ready-to-test
 dist: .venv/.ready-to-test .venv/release/bin/python
 	rm -rf dist build/wheel
 	.venv/release/bin/check-jsonschema --builtin-schema vendor.github-workflows \
-		.github/workflows/*.yml src/swink/eval/starter/eval.yml
+		.github/workflows/*.yml examples/github/*.yml src/swink/eval/starter/eval.yml
 	.venv/release/bin/python -m build --no-isolation --outdir dist .
 	.venv/release/bin/python -m build --no-isolation --wheel --outdir build/wheel . >/dev/null
 	cmp build/wheel/swink-*.whl dist/swink-*.whl # the source makes the same wheel as the checkout

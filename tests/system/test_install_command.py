@@ -1,5 +1,6 @@
 """The command that installs an extra is one that works where it is printed."""
 
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -37,12 +38,16 @@ def build_editable(directory, settings=None, metadata=None):
 """
 """A project that pip can look at without a package index."""
 
+needs_pip = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="this environment has no pip")
 
+
+@needs_pip
 def test_in_a_checkout_it_installs_the_checkout(tmp_path: Path):
     command = shlex.split(_installed_like(tmp_path, "checkout"))
     assert command == [sys.executable, "-m", "pip", "install", "-e", f"{tmp_path}/checkout[mcp]"]
 
 
+@needs_pip
 def test_pip_takes_the_command_as_it_is_printed(tmp_path: Path):
     offline = (
         "--dry-run --no-deps --no-build-isolation --no-index --disable-pip-version-check --ignore-installed"
