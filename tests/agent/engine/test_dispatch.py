@@ -530,6 +530,57 @@ async def test_smart_mode_asks_only_where_the_tool_wants_it_and_on_asks_for_ever
     assert asked == []
 
 
+async def test_a_rewrite_does_not_keep_later_policies_from_being_asked():
+    class Always(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Rewrite({"text": "rewritten"})
+
+    class NotThat(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Skip("not that") if call.arguments["text"] == "rewritten" else None
+
+    results, _, _ = await dispatch(
+        [ToolCall("1", "echo", {"text": "x"})], [echo], policies=[Always(), NotThat()]
+    )
+    assert results[0].text == "not that"
+
+
+async def test_arguments_that_are_no_json_end_the_asking():
+    asked: list[str] = []
+
+    class Wrong(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
+            return Rewrite({"text": object()})
+
+    class Later(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> None:
+            asked.append(call.id)
+
+    results, _, _ = await dispatch(
+        [ToolCall("1", "echo", {"text": "x"})], [echo], policies=[Wrong(), Later()]
+    )
+    assert results[0].is_error
+    assert "is not JSON-able" in results[0].text
+    assert asked == []
+
+
+async def test_no_policy_is_asked_after_one_has_aborted_the_run():
+    asked: list[str] = []
+
+    class Abort(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> None:
+            agent.abort()
+
+    class Later(Policy):
+        def pre_dispatch(self, ctx: Any, call: ToolCall) -> None:
+            asked.append(call.id)
+
+    model = ScriptedModel([[ToolCall("1", "echo", {"text": "x"})], "never"])
+    agent = Agent("test:m", stream_fn=model, tools=[echo], policies=[Abort(), Later()])
+    assert (await agent.run("go")).stop_reason == "aborted"
+    assert asked == []
+
+
 async def test_new_arguments_from_the_approver_pass_the_policies_again():
     class NoRoot(Policy):
         def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
