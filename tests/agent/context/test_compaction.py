@@ -551,6 +551,19 @@ async def test_words_and_functions_may_stand_in_one_list():
     assert (await agent.run("q")).text == "fine"
 
 
+@pytest.mark.parametrize("word", ["window", "prune", "summary"])
+async def test_what_a_function_returns_goes_through_the_words_after_it(word: str):
+    model = ScriptedModel(["fine"])
+    agent = Agent(
+        "test:m",
+        stream_fn=model,
+        messages=talk(4),
+        transform_context=[lambda messages, overflow: list(messages[-1:]), word],
+    )
+    assert (await agent.run("q")).text == "fine"
+    assert [message.text for message in model.calls[0].messages] == ["q"]
+
+
 # Results that can be read on
 
 
