@@ -251,7 +251,7 @@ print(sum("private.png" in name for name in opened), len(opened) > 100)
 def test_no_way_in_opens_the_file(path: str):
     here = Path(__file__).parent
     command = [sys.executable, "-c", SCRIPT, path, str(here), str(here.parents[1])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
     assert done.stdout.split() == ["0", "True"], done.stderr
 
 

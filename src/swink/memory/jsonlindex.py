@@ -162,7 +162,8 @@ class JsonlIndex:
         sound = contents.sound if contents else []
         index.execute(
             "INSERT INTO sessions (id, inode, size, changed, upto) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (id) DO UPDATE SET inode = ?2, size = ?3, changed = ?4, upto = ?5",
+            " ON CONFLICT (id) DO UPDATE SET inode = excluded.inode, size = excluded.size,"
+            " changed = excluded.changed, upto = excluded.upto",
             (id, *identity, start + (sound[-1][1] if sound else 0)),
         )
         (key,) = index.execute("SELECT key FROM sessions WHERE id = ?", (id,)).fetchone()
