@@ -65,7 +65,7 @@ class ScriptedModel:
         self.options.append(options)
         if self._next >= len(self._replies):
             count = "1 reply" if len(self._replies) == 1 else f"{len(self._replies)} replies"
-            raise AssertionError(f"the script has {count}, but the model was asked once more")
+            raise AssertionError(f"the script has {count}, but the model was asked once more: add a reply")
         reply = self._replies[self._next]
         self._next += 1
         if callable(reply) and not isinstance(reply, type):

@@ -15,8 +15,12 @@ import pytest
 from command_line import KEY, Place, Provider
 from tests.counts import cell_of_more
 
+from swink import Agent
+from swink.app.cli.agentserving import as_factory
 from swink.app.cli.serving import load_tokens, stream_fns_for
 from swink.errors import MisuseError
+from swink.memory import MemoryStore
+from swink.serve import agent_app
 
 TOKEN = "a-token-of-some-length"
 
@@ -321,3 +325,9 @@ def test_a_local_model_that_is_named_but_not_here_is_refused_at_the_start(
     for name in ("hf/owner/repo", f"{own}.not"):
         with pytest.raises(MisuseError, match="is not on this machine; get it with: swink models pull"):
             stream_fns_for({TOKEN: (f"local:{name}",)})
+
+
+def test_an_application_named_in_place_of_the_function_is_refused_with_what_to_do():
+    app = agent_app(lambda request: Agent("test:m"), store=MemoryStore())
+    with pytest.raises(MisuseError, match="is an ASGI application: serve it with uvicorn"):
+        as_factory(app)

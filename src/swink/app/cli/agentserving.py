@@ -50,10 +50,15 @@ def as_factory(made: Any) -> Callable[[Any], Any]:
     if not callable(made):
         raise MisuseError(f"{made!r} is neither an Agent nor a function that makes one")
     try:
-        takes = len(inspect.signature(made).parameters)
+        parameters = inspect.signature(made).parameters
     except (TypeError, ValueError):
-        takes = 1
-    return made if takes else lambda request: made()
+        return made
+    if [*parameters] == ["scope", "receive", "send"]:
+        raise MisuseError(
+            f"{type(made).__name__} is an ASGI application: serve it with uvicorn, or name the function that"
+            " makes the agent instead"
+        )
+    return made if parameters else lambda request: made()
 
 
 def holder_of(token: str) -> Callable[[Any], Awaitable[str | None]]:

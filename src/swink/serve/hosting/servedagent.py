@@ -20,7 +20,7 @@ from swink.errors import (
     SessionNotFound,
 )
 from swink.messages import Input, Message, ToolResult, as_messages
-from swink.messages.redact import describe_traceback
+from swink.messages.redact import describe_error, describe_traceback
 from swink.serve.hosting.approvals import Approvals
 from swink.serve.hosting.clienttools import ClientTool, tools_of
 from swink.serve.hosting.recording import RecordingSession
@@ -88,7 +88,7 @@ async def make_agent(factory: Factory, request: AgentRequest) -> Agent[Any, Any]
         raise
     except Exception as error:
         # The factory is the application's code.
-        log.error("the factory of agents failed\n%s", describe_traceback(error))
+        log.error("the factory of agents failed: %s\n%s", describe_error(error), describe_traceback(error))
         raise Refused(500, _NOT_MADE) from None
     if not isinstance(made, Agent):
         log.error("the factory of agents returned %s instead of an Agent", type(made).__name__)
