@@ -1,6 +1,8 @@
 """The file of a session stays open between appends, and everybody else can still write, replace, delete or protect it."""
 
+import copy
 import os
+import pickle
 import sys
 import threading
 from collections.abc import Generator
@@ -115,6 +117,40 @@ def test_few_files_stay_open_and_none_once_the_store_is_closed_or_gone(folder: P
     assert len(open_in(folder)) == 1
     del store, session, sessions
     assert open_in(folder) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no file stays open")
+def test_a_file_that_the_program_closed_behind_our_back_is_opened_again_and_no_other_is_written_to(
+    session: SyncSession, other: SyncStore, folder: Path, tmp_path: Path
+):
+    held = os.stat(folder / "one.jsonl")
+    mine = next(number for number in range(3, 1024) if _is_open_at(number, held))
+    os.close(mine)
+    with open(tmp_path / "precious", "wb") as precious:
+        assert precious.fileno() == mine
+        session.append([UserMessage("second")])
+        assert os.fstat(mine).st_size == 0
+    assert texts(other) == ["first", "second"]
+
+
+def _is_open_at(number: int, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.fstat(number), file)
+    except OSError:
+        return False
+
+
+def test_a_copy_of_a_store_opens_files_of_its_own(folder: Path):
+    store = JsonlStore(folder)
+    session = store.sync.create(id="one")
+    session.append([UserMessage("first")])
+    copies = [copy.deepcopy(store), pickle.loads(pickle.dumps(store))]
+    for number, each in enumerate(copies):
+        each.sync.open("one").append([UserMessage(f"of copy {number}")])
+    del each, copies
+    session = store.sync.open("one")
+    session.append([UserMessage("last")])
+    assert texts(store.sync) == ["first", "of copy 0", "of copy 1", "last"]
 
 
 @COUNTS_FILES

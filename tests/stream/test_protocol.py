@@ -277,6 +277,20 @@ def test_a_delta_that_is_no_text_is_named_and_harms_nothing(delta):
 
 
 @pytest.mark.parametrize("terminal", [Done("length"), Error("cut", "network")])
+@pytest.mark.parametrize(
+    ("begin", "delta"),
+    [
+        (TextStart(0), TextDelta(0, "late")),
+        (ThinkingStart(0), ThinkingDelta(0, "late")),
+        (ToolCallStart(0, "1", "n"), ToolCallDelta(0, "{}")),
+    ],
+)
+def test_a_delta_of_a_block_that_was_open_at_the_end_comes_too_late(begin, delta, terminal):
+    said = violation(Start(), begin, terminal, delta)
+    assert said == f"{delta.__struct_config__.tag} after {terminal.__struct_config__.tag}"
+
+
+@pytest.mark.parametrize("terminal", [Done("length"), Error("cut", "network")])
 def test_open_blocks_are_kept_as_they_stand_at_length_and_at_error(terminal):
     events = [
         Start(),

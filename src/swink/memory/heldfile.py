@@ -6,6 +6,7 @@ The next append begins with the lock. Others may delete the file meanwhile, or p
 """
 
 import os
+from typing import Any
 from weakref import WeakSet
 
 from swink.errors import SessionBusy
@@ -38,7 +39,7 @@ class HeldFile:
         try:
             while True:
                 descriptor = self.descriptor
-                if descriptor < 0:
+                if descriptor < 0 or not self._is_ours(descriptor):
                     descriptor = self._open()
                 if not try_lock(descriptor):
                     take_lock(descriptor, LOCKED_FOR)
@@ -72,10 +73,22 @@ class HeldFile:
     def close(self) -> None:
         """Close the file, if it is open; what it is held for must be over."""
         descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
+        if descriptor >= 0 and self._is_ours(descriptor):
             os.close(descriptor)
 
     __del__ = close
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, also in another process, opens the file itself."""
+        return HeldFile, (self._what, self.path, self._flags, self._stays_open)
+
+    def _is_ours(self, descriptor: int) -> bool:
+        """Whether nobody has closed it behind our back, and perhaps opened another file with its number."""
+        try:
+            found = os.fstat(descriptor)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._node[:2]
 
     def _open(self) -> int:
         self.descriptor = os.open(self.path, self._flags)

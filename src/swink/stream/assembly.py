@@ -150,7 +150,7 @@ class Assembly:
             delta: Any = event
             try:
                 block = self._open[delta.index]
-            except KeyError:
+            except (KeyError, TypeError):
                 raise self._misplaced(delta) from None
             if block.takes is not kind:
                 raise self._misplaced(delta)
@@ -274,6 +274,8 @@ class Assembly:
         if self._open and type(event) is Done and event.stop_reason != "length":
             raise StreamError(f"stream protocol: done with block {min(self._open)} still open")
         self.terminal = checked
+        self._open.clear()  # nothing comes after it
+        self._writing = nan
 
     def _misplaced(self, event: Any) -> StreamError:
         if self.terminal is not None:

@@ -110,8 +110,8 @@ class Serial:
 
     def start(self, job: Job) -> None:
         """Run a job when all before it have ended."""
+        _unfinished.add(self)  # before another thread may run the job, and discard it
         self._jobs.append(job)
-        _unfinished.add(self)
         start_thread(self._drain)
 
     async def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

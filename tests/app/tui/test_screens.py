@@ -11,6 +11,7 @@ from test_conversation_screens import preview, rows
 from test_conversations import Desk
 from tests.counts import in_cells
 from textual.containers import VerticalScroll
+from textual.events import Key
 from textual.widgets import OptionList
 
 from swink.app.assistant.permissions import Permissions
@@ -139,6 +140,26 @@ async def test_a_folder_is_trusted_by_its_letter_or_by_the_marked_answer(
         await pilot.press("x", *keys)
         await until(pilot, lambda: asked.is_finished)
         assert asked.result == answer
+
+
+@pytest.mark.parametrize("keys", [("enter", "enter"), ("enter", "y")])
+async def test_an_answer_that_is_given_twice_at_once_leaves_the_screen_below_as_it_is(
+    keys: tuple[str, str], tmp_path: Path
+):
+    now = [0.0]
+    app = app_of([])
+    async with app.run_test(size=SIZE) as pilot:
+        below = trust_question(tmp_path, lambda: now[0])
+        app.run_worker(app.ask(below))
+        await until(pilot, lambda: app.screen is below)
+        asked = app.run_worker(app.ask(trust_question(tmp_path, lambda: now[0])))
+        await until(pilot, lambda: app.screen is not below and "AGENTS.md" in screen_text(app))
+        now[0] += 1.0
+        for key in keys:
+            app.post_message(Key(key, "\r" if key == "enter" else None))
+        await until(pilot, lambda: asked.is_finished)
+        await pilot.pause()
+        assert app.screen is below
 
 
 async def test_the_family_of_a_conversation_marks_it_previews_each_and_leaves_it_alone(

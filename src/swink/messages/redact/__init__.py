@@ -134,7 +134,11 @@ def hold(key: str) -> None:
         _sent[key] = None
         while len(_sent) > _MOST_SENT:
             _sent.pop(next(iter(_sent)), None)
-        _long = tuple([key for key in list(_sent) if len(key) >= LONG_KEY])
+        while True:
+            made = tuple(_sent)
+            _long = tuple([key for key in made if len(key) >= LONG_KEY])
+            if tuple(_sent) == made:  # else another thread has held one meanwhile
+                break
 
 
 def sent_keys() -> tuple[str, ...]:

@@ -8,17 +8,17 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from swink.app.tui.commands import listed
 from swink.app.tui.keys import EDITOR_KEYS, GROUPS
+from swink.app.tui.screens import AnswerScreen
 
 _WIDEST = 34
 """Columns of a key or a command: what it does needs the others."""
 
 
-class Help(ModalScreen[None]):
+class Help(AnswerScreen[None]):
     """Keys and commands, with the user's own keys; any of its keys leaves."""
 
     CSS = """

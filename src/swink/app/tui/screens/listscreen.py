@@ -16,12 +16,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.events import Resize
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
+from swink.app.tui.screens import AnswerScreen
 
 T = TypeVar("T")
 _WIDE = 100  # columns from which the preview stands beside the list
@@ -47,7 +47,7 @@ def key_of(option: Option) -> str:
     return option.key if isinstance(option, ListRow) else option.id or ""
 
 
-class ListScreen(ModalScreen[T]):
+class ListScreen(AnswerScreen[T]):
     """Subclasses give the rows and their previews, and say what Enter does."""
 
     DEFAULT_CSS = """

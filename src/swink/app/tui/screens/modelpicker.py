@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -23,6 +22,7 @@ from swink.app.assistant.modellist import (
     shown_window,
 )
 from swink.app.tui.escaping import visible
+from swink.app.tui.screens import AnswerScreen
 from swink.app.tui.screens.listscreen import ListRow, key_of
 from swink.events.transcript.blockkinds import counted
 from swink.system.threads import in_thread
@@ -32,7 +32,7 @@ _NARROW = 56  # columns below which the price of output is left out
 _HINTS = "Enter takes · Ctrl+F favourite · Esc leaves"
 
 
-class ModelPicker(ModalScreen[str | None]):
+class ModelPicker(AnswerScreen[str | None]):
     """Left with the name of the model that was taken, or with None."""
 
     CSS = """

@@ -7,7 +7,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -15,6 +14,7 @@ from swink.app.assistant.allowances import Allowance, entries, remove
 from swink.app.assistant.permissions import Permissions
 from swink.app.tui.escaping import visible
 from swink.app.tui.look import Look
+from swink.app.tui.screens import AnswerScreen
 from swink.errors import AgentError
 from swink.system.threads import in_thread
 
@@ -28,7 +28,7 @@ _TITLES = {
 }
 
 
-class PermissionsScreen(ModalScreen[None]):
+class PermissionsScreen(AnswerScreen[None]):
     """Entries by kind; d removes the one that is marked."""
 
     CSS = """

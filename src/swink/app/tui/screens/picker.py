@@ -7,13 +7,13 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
+from swink.app.tui.screens import AnswerScreen
 from swink.app.tui.screens.listscreen import ListRow, key_of
 
 
-class Picker(ModalScreen[str | None]):
+class Picker(AnswerScreen[str | None]):
     """Shows names with a few words about each; left with the name that was taken, or with None."""
 
     CSS = """

@@ -5,11 +5,11 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Static
 
 from swink.app.assistant.ownproviders import add_provider
 from swink.app.tui.escaping import visible
+from swink.app.tui.screens import AnswerScreen
 from swink.errors import AgentError, MisuseError
 from swink.system.threads import in_thread
 
@@ -23,7 +23,7 @@ _FIELDS = {
 }
 
 
-class ServerForm(ModalScreen[str | None]):
+class ServerForm(AnswerScreen[str | None]):
     """Left with the first model of the server that was added, or with None."""
 
     DEFAULT_CSS = """

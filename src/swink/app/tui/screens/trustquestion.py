@@ -7,16 +7,16 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from swink.app.assistant.trust import Trust
 from swink.app.tui.approval import KeyGuard
 from swink.app.tui.escaping import visible
+from swink.app.tui.screens import AnswerScreen
 
 
-class TrustQuestion(ModalScreen[str | None]):
+class TrustQuestion(AnswerScreen[str | None]):
     """Left with one of the keys of the question's answers, or with None for what Esc does."""
 
     DEFAULT_CSS = """

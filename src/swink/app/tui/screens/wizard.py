@@ -9,13 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.events import Resize
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
 from swink.app.assistant import firstrun
 from swink.app.assistant.localfigures import figures_source, figures_text, read_figures
 from swink.app.assistant.localspeed import expectation
 from swink.app.tui.escaping import visible
+from swink.app.tui.screens import AnswerScreen
 from swink.app.tui.screens.listscreen import ListRow, key_of
 from swink.app.tui.screens.modelpicker import ModelPicker
 from swink.app.tui.screens.serverform import ServerForm
@@ -39,7 +39,7 @@ _HINTS: dict[Step, str] = {
 }
 
 
-class Wizard(ModalScreen[str | None]):
+class Wizard(AnswerScreen[str | None]):
     """Left with the model to use, which is remembered; None if there is none to take."""
 
     DEFAULT_CSS = """
