@@ -530,6 +530,30 @@ async def test_smart_mode_asks_only_where_the_tool_wants_it_and_on_asks_for_ever
     assert asked == []
 
 
+async def test_steering_ends_the_group_that_runs_and_no_later_group_begins():
+    began: list[str] = []
+    both = asyncio.Event()
+
+    @tool
+    async def work(name: str) -> str:
+        began.append(name)
+        if name == "a":
+            await both.wait()
+            agent.steer("stop that")
+        else:
+            both.set()
+            await asyncio.sleep(60)
+        return name
+
+    model = ScriptedModel([[ToolCall(name, "work", {"name": name}) for name in "abc"], "end"])
+    agent = Agent("test:m", stream_fn=model, tools=[work], tool_execution=lambda calls: [[0, 1], [2]])
+    assert (await agent.run("go")).text == "end"
+    assert began == ["a", "b"]
+    results = [message for message in agent.messages if isinstance(message, ToolResultMessage)]
+    assert [result.is_error for result in results] == [False, True, True]
+    assert results[1].text == results[2].text
+
+
 async def test_a_rewrite_does_not_keep_later_policies_from_being_asked():
     class Always(Policy):
         def pre_dispatch(self, ctx: Any, call: ToolCall) -> Any:
