@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import left_to_more, tried
 from tests.eval.report_runs import attempt, manifest_of, run, summary_of
 from tests.export_pages import INJECTIONS
 
@@ -205,6 +205,7 @@ def test_markdown_shows_marks_in_names_as_they_are(tmp_path: Path):
     assert "<img" not in text
 
 
+@left_to_more
 def test_markdown_fits_into_the_summary_of_a_step_on_github(tmp_path: Path):
     results = [attempt(f"case-{number}", passed=False, error="long ``` " * 1_000) for number in range(600)]
     text = written(tmp_path, results)["report.md"]

@@ -12,6 +12,7 @@ from swink.local import Embedder, LocalEmbedder, LocalStreamFn, similarity
 from swink.local.llamacpp import physical_cores
 
 
+@left_to_more
 async def test_vectors_have_length_one_and_come_in_order(weights: object):
     embedder: Embedder = LocalEmbedder(context=64, batch=2)
     cat, car, again, empty = await embedder.embed(["a cat", "a fast red car", "a cat", ""])

@@ -131,6 +131,7 @@ def test_a_schema_says_whether_its_values_must_be_checked(name: str):
     assert Shape(prepared(schema)).check() is None
 
 
+@left_to_more
 @pytest.mark.more
 async def test_what_a_model_writes_under_a_schema_fits_it(model: LocalStreamFn):
     schemas = [*EXACT.items(), *INEXACT.items()]

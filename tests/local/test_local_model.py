@@ -70,6 +70,7 @@ async def test_callers_wait_for_one_load_and_hear_of_its_progress(fresh: LocalMo
     assert fresh.state == Unloaded()
 
 
+@left_to_more
 async def test_cancelling_a_load_wakes_everybody_who_waits(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -88,6 +89,7 @@ async def test_cancelling_a_load_wakes_everybody_who_waits(
     assert model.state.retryable
 
 
+@left_to_more
 async def test_the_load_stops_when_the_last_one_who_waits_leaves(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -226,6 +228,7 @@ async def test_the_event_loop_runs_on_while_the_model_writes(model: LocalStreamF
     assert ticks > 10
 
 
+@left_to_more
 async def test_unloading_ends_a_reply_under_way_with_an_error(weights: Path):
     function = LocalStreamFn(context=256, parallel=1)
     seen = 0
@@ -298,6 +301,7 @@ ENDINGS = {
 }
 
 
+@left_to_more
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_the_interpreter_exits_quietly_in_the_middle_of_a_reply(weights: Path, ending: str):
     assert await _run("-c", TALKING + ending) == (ENDINGS[ending], b"", b"")
@@ -314,6 +318,7 @@ except KeyboardInterrupt:
     assert await _run("-c", TALKING + ending) == (130, b"", b"")
 
 
+@left_to_more
 @pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity"), reason="processes cannot be bound to a processor here"
 )

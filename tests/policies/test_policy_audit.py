@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scenes import PRICED, Scene, call
-from tests.counts import tried
+from tests.counts import left_to_more, tried
 
 from swink import (
     Agent,
@@ -196,6 +196,7 @@ def _append_many(path: Path, count: int) -> None:
         AuditLogger(path).append({"event": "note", "number": number})
 
 
+@left_to_more
 def test_processes_share_a_log(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     context = multiprocessing.get_context("spawn")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from scenes import PRICED, Scene, call
+from tests.counts import left_to_more
 
 from swink import Agent, CustomMessage, Extension, Text, ToolResultMessage, UserMessage
 from swink.agent.policy import PolicyContext
@@ -201,6 +202,7 @@ def test_a_verdict_of_a_large_result_does_not_depend_on_its_size():
     assert guard.pre_commit(ToolResultMessage("1", "t", padding)) is None
 
 
+@left_to_more
 async def test_a_large_input_is_searched_without_blocking_the_loop():
     ticks = 0
 

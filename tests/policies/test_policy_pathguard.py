@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scenes import Scene, call
+from tests.counts import left_to_more
 
 from swink import ToolCall
 from swink.agent.policy import PolicyContext
@@ -450,6 +451,7 @@ def test_arguments_nested_as_deep_as_can_be_are_judged(root: Path):
     assert skipped(PathGuard(root), x=value)
 
 
+@left_to_more
 def test_much_is_judged_in_time_and_off_the_event_loop(root: Path):
     policy = PathGuard(root)
     names = [f"sub/file{number}" for number in range(5_000)]

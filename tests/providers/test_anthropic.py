@@ -239,7 +239,7 @@ async def test_any_cut_gives_the_same_events(path: Path):
     await check_any_cut(FN, MODEL, body_of(path))
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+@in_cells("path", FIXTURES, ids=lambda path: path.name, every=2)
 @pytest.mark.more
 async def test_a_reply_cut_short_is_never_a_success(path: Path):
     body = body_of(path)

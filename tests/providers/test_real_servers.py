@@ -120,6 +120,7 @@ async def test_llama_takes_a_history_with_calls_and_results(llama: str, adapter:
     assert result.terminal.usage.output == 3
 
 
+@left_to_more
 @one_protocol
 @pytest.mark.usefixtures("connections")
 async def test_llama_stops_at_an_abort_and_answers_the_next_request(llama: str, adapter: AdapterCase):

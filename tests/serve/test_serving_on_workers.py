@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import Any
 
 import pytest
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
 from tests.patience import until
 from tests.serve.served import Client, text_of, types
 
@@ -146,6 +146,7 @@ async def test_a_repeated_request_on_both_workers_at_once_runs_once(workers: Wor
     assert workers.log() == ["ask say fine"] * 5
 
 
+@left_to_more
 @pytest.mark.more
 async def test_a_worker_that_is_killed_in_a_tool_leaves_its_run_to_the_other_and_the_tool_runs_once(
     workers: Workers,

@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
+from tests.counts import left_to_more
 from tests.serve.served import served, types
 
 from swink.serve.hosting import ServeLimits
 
 
+@left_to_more
 @pytest.mark.more
 async def test_a_reader_that_does_not_read_is_cut_off_and_may_come_back():
     script = [["x" * 40_000 for _ in range(400)], "next"]

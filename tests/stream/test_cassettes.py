@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.counts import left_to_more
 
 from swink import (
     Agent,
@@ -461,6 +462,7 @@ ask("three")
     assert texts == ["a", "c"]
 
 
+@left_to_more
 def test_several_processes_may_write_one_cassette(tmp_path: Path):
     program = """
 import asyncio, sys

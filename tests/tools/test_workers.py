@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests import worker_tools
+from tests.counts import left_to_more
 
 from swink.tools import ToolContext, workers
 from swink.tools.workers import Abandoned, WorkerDied, run_in_process, run_in_thread
@@ -415,12 +416,14 @@ def test_a_function_of_the_main_script_works_with_types_of_its_own(tmp_path: Pat
     assert (done.stdout.split("\n")[:2], done.stderr) == (["True", "Oops negative"], "")
 
 
+@left_to_more
 def test_that_a_tool_has_no_description_is_said_by_the_parent_alone(tmp_path: Path):
     script = tmp_path / "main.py"
     script.write_text(GUARDED.replace('    "Double."\n', ""))
     assert run_python(script, cwd=tmp_path).stderr.count("'double' has no description") == 1
 
 
+@left_to_more
 def test_a_function_of_a_main_module_works_too(tmp_path: Path):
     package = tmp_path / "job"
     package.mkdir()

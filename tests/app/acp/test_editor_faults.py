@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from editorscene import Refused, at_work, chosen, serving
-from tests.counts import MORE
+from tests.counts import MORE, left_to_more
 
 from swink.agent import Agent
 from swink.app.assistant.savedconversation import SavedConversation, open_store
@@ -102,6 +102,7 @@ async def test_an_editor_that_leaves_while_it_is_asked_refuses_the_call(project:
     assert not (project / "a.txt").exists()
 
 
+@left_to_more
 async def test_a_prompt_of_ten_megabytes_arrives_whole(project: Path):
     text = "x" * (10 << 20)
     model = ScriptedModel(["Long."])

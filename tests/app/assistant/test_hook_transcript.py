@@ -13,6 +13,7 @@ import pytest
 from commandscene import MODEL
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import left_to_more
 
 from swink.agent import Agent
 from swink.app.assistant.agentenvironment import AgentEnvironment
@@ -151,6 +152,7 @@ async def test_a_session_that_is_resumed_has_all_of_it_and_deleting_it_removes_t
     assert not os.path.exists(path)
 
 
+@left_to_more
 async def test_a_long_history_is_written_beside_the_event_loop(place: Path):
     messages = [AssistantMessage("x" * 2_000) for _ in range(5_000)]
     transcript = HookTranscript(SavedConversation(open_store()).session, place, {})

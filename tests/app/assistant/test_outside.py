@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from commandscene import MODEL, Scene
+from tests.counts import in_cells
 
 from swink.app.assistant.agentenvironment import AgentEnvironment
 from swink.app.assistant.person import (
@@ -83,7 +84,7 @@ async def test_a_yes_is_for_one_run(work: Path):
     assert len(scene.outside) == 2
 
 
-@pytest.mark.parametrize("word", ["off", "edits", "smart", "on"])
+@in_cells("word", ["off", "edits", "smart", "on"], every=2)
 async def test_no_mode_answers_for_the_person(work: Path, word: Any):
     scene = Scene(work, reply=answer(Refuse()), word=word)
     (told,) = await scene.shell(read(work))
@@ -284,9 +285,7 @@ async def test_without_a_terminal_the_answer_is_no_and_it_is_said(
     assert "There is no terminal to ask on, so it stays inside." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("typed", "allowed"), [(["y"], True), (["a", "y"], True), (["n"], False), ([""], False)]
-)
+@in_cells(("typed", "allowed"), [(["y"], True), (["a", "y"], True), (["n"], False), ([""], False)], every=2)
 async def test_the_plain_chat_takes_yes_for_this_once_and_no_always(
     work: Path, monkeypatch: pytest.MonkeyPatch, typed: list[str], allowed: bool
 ):

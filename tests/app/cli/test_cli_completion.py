@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.counts import left_to_more
 
 from swink.app.cli.commands import make_parser
 from swink.app.cli.completion import _bash, _fish, _zsh, walk
@@ -95,6 +96,7 @@ def test_fish_completes(script: Callable[[str], Path], tmp_path: Path):
         assert sorted(answer.split("\t")[0] for answer in got.splitlines()) == wanted, line
 
 
+@left_to_more
 @needs("zsh")
 def test_zsh_completes(script: Callable[[str], Path], tmp_path: Path):
     path = script("zsh")

@@ -68,7 +68,7 @@ def test_ctrl_c_while_the_command_is_imported_ends_it_without_a_word(place: Plac
     assert (done.code, done.out, done.err) == (130, "", "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@in_cells("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], every=3)
 def test_a_signal_before_the_run_is_a_result_in_json_too(place: Place, number: int):
     env = with_signal_at(place, "swink.local", number)
     done = start(place, [*WAYS["module"], "run", "--output", "json", "hi"], env)
@@ -107,9 +107,7 @@ def test_a_chat_that_is_terminated_leaves_the_terminal_as_it_was(
     assert screen.end() == 128 + number
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
+@in_cells(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], every=2)
 def test_a_signal_ends_a_run_with_what_had_arrived(place: Place, provider: Provider, number: int, code: int):
     provider.replies = [["Once", STALL]]
     process = place.start("run", "--model", "openai:m", "hi", env=provider.env)

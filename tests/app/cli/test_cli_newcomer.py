@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CACHE, Done, Place, Screen
+from tests.counts import left_to_more
 
 from swink import __version__
 from swink.system.extras import install_command
@@ -79,6 +80,7 @@ def test_ctrl_c_while_the_local_model_is_loaded_leaves_no_trace_of_that(place: P
     assert "swink: interrupted" in screen.text
 
 
+@left_to_more
 def test_whoever_waits_at_a_terminal_sees_that_the_model_is_loaded_until_it_answers(place: Place):
     answer, shown = _with_stderr_on_a_terminal(
         place, "run", "--model", "local:smollm2-135m", "--max-tokens", "8", "Say hello."

@@ -239,9 +239,10 @@ def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Pl
     assert provider.requests[-1]["messages"][-1]["content"] == "18 degrees in Oslo"
 
 
-@pytest.mark.parametrize(
+@in_cells(
     ("word", "deleted", "hint"),
     [("off", True, False), ("smart", False, True), ("on", False, True), ("deny", False, False)],
+    every=2,
 )
 def test_a_call_that_needs_approval_runs_only_if_somebody_gives_it(
     place: Place, provider: Provider, word: str, deleted: bool, hint: bool

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from command_line import KEY, Place, Provider
-from tests.counts import cell_of_more
+from tests.counts import cell_of_more, left_to_more
 
 from swink import Agent
 from swink.app.cli.agentserving import as_factory
@@ -49,6 +49,7 @@ def first_url(process: "subprocess.Popen[bytes]") -> str:
     return found[0]
 
 
+@left_to_more
 def test_a_served_model_answers_like_openai(place: Place, weights: Path):
     with running(place, "serve", "model", "--port", "0", "--context", "1024") as process:
         env = {"OPENAI_BASE_URL": first_url(process)}
@@ -141,6 +142,7 @@ def make(request):
 """
 
 
+@left_to_more
 def test_a_run_goes_on_after_the_process_was_killed_and_nothing_is_told_twice(place: Place):
     place.write("served_agents.py", KILLED)
     arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "jsonl:served")

@@ -112,6 +112,7 @@ async def assert_it_can_be_typed(pilot: Pilot[Any], app: SwinkApp, what: str) ->
     app.editor.clear()
 
 
+@left_to_more
 async def test_every_command_with_and_without_arguments(home: Path):
     app = await full_app(home)
     async with app.run_test(size=(100, 30)) as pilot:

@@ -115,6 +115,7 @@ def test_a_project_is_begun_installed_tested_committed_and_pushed(
         assert terminal.wait_for_end() == 0
 
 
+@left_to_more
 def test_with_the_network_off_and_nobody_there_it_ends_with_clear_messages_and_nothing_half_done(
     empty: Place, provider: Provider, index: PackageIndex, served: Path, http: HttpGit
 ):

@@ -51,6 +51,7 @@ def start_in(place: Place, provider: Provider, event: str, mark: str) -> "subpro
     return process
 
 
+@left_to_more
 @in_cells("event", ["PreToolUse", "Stop", "SessionEnd"], every=3)
 def test_a_killed_program_leaves_no_hook_running(place: Place, provider: Provider, event: str):
     mark = f"4{os.getpid()}.{EVENTS.index(event)}"

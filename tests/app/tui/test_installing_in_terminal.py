@@ -127,6 +127,7 @@ def test_a_no_is_told_to_the_model_and_nothing_is_installed(
         leave(terminal)
 
 
+@left_to_more
 def test_with_the_network_off_model_and_person_are_told_and_nothing_is_reached(
     empty: Place, provider: Provider, index: PackageIndex
 ):

@@ -52,6 +52,7 @@ def swink(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "swink", "--model", "openai:m", *arguments]
 
 
+@left_to_more
 @pytest.mark.more
 @pytest.mark.parametrize("how", ["under make", *(["alone"] if MORE else [])])
 def test_ctrl_z_gives_the_shell_a_sane_terminal_and_fg_comes_back(place: Place, provider: Provider, how: str):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from command_line import STALL, Call, Place, Provider
 from terminal import Terminal
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 
 TOOLS = '''
 import asyncio, os, signal, subprocess, sys, threading, time
@@ -172,7 +172,7 @@ CELLS = [(way, state) for way in WAYS for state in STATES if MORE or (way, state
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(("way", "state"), CELLS)
+@in_cells(("way", "state"), CELLS, every=3)
 def test_the_terminal_is_as_it_was(place: Place, provider: Provider, way: str, state: str):
     go, code = WAYS[way]
     place.write("tools.py", TOOLS)

@@ -16,7 +16,7 @@ import pytest
 from calling import shell
 from msgspec.structs import replace
 from ordinary import NOBODY, as_ordinary, ordinary_python
-from tests.counts import MORE
+from tests.counts import MORE, in_cells
 from tests.patience import wait_until
 
 from swink.tools.coding import bubblewrap
@@ -305,7 +305,7 @@ async def test_memory_backed_places_cannot_fill_the_memory(tmp_path: Path, place
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("backend", ["none", "bubblewrap", "landlock"])
+@in_cells("backend", ["none", "bubblewrap", "landlock"], every=3)
 def test_a_fork_bomb_of_an_ordinary_user_is_ended(backend: str, need):
     """Root's is in test_process; an ordinary user also meets the kernel's own limit."""
     need(backend)

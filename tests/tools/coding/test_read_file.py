@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from calling import call, complaint
+from tests.counts import left_to_more
 
 from swink.messages import Base64Source, Image
 from swink.tools import Tool
@@ -56,6 +57,7 @@ async def test_caps_say_how_to_go_on(read_file: Tool, tmp_path: Path):
     assert "[lines 1 to 7" in (await call(read_file, path="broad.txt")).text
 
 
+@left_to_more
 async def test_a_file_too_large_to_hold_is_streamed(read_file: Tool, tmp_path: Path):
     line = "0123456789abcdef" * 4 + "é\n"
     count = MAX_WHOLE // len(line.encode()) + 10
