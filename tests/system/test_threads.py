@@ -107,6 +107,30 @@ def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_that_was_forked_during_a_call_of_an_owner_can_call_for_it_and_leaves_its_parents_calls_alone() -> (
+    None
+):
+    owner, begun, may_end, ran = Serial(), threading.Event(), threading.Event(), threading.Event()
+
+    def run() -> None:
+        begun.set()
+        may_end.wait(60)
+
+    owner.start(run)
+    assert begun.wait(60)
+    owner.start(ran.set)
+    child = os.fork()
+    if child == 0:
+        done = threading.Event()
+        owner.start(done.set)
+        os._exit(0 if done.wait(60) and not ran.is_set() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    may_end.set()
+    assert ran.wait(60)
+
+
 def test_the_end_of_an_event_loop_waits_for_no_executor_and_no_deaf_task() -> None:
     release = threading.Event()
     deaf: list[asyncio.Task[None]] = []

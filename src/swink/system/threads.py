@@ -114,20 +114,25 @@ class Serial:
         self._jobs.append(job)
         start_thread(self._drain)
 
+    def forget(self) -> None:
+        """In a child process: what runs or waits is its parent's."""
+        self._busy = threading.Lock()
+        self._jobs.clear()
+
     async def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What the function returns once its turn has come; cancelled, it is called all the same."""
         return outcome_of(await begin(self.start, function, *args, **kwargs))
 
     def _drain(self) -> None:
-        jobs = self._jobs
-        while jobs and self._busy.acquire(blocking=False):
+        jobs, busy = self._jobs, self._busy
+        while jobs and busy.acquire(blocking=False):
             _unfinished.add(self)
             try:
                 while jobs:
                     jobs.popleft()()
             finally:
                 _unfinished.discard(self)
-                self._busy.release()
+                busy.release()
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
@@ -298,6 +303,8 @@ def _after_fork() -> None:
     """A child process has none of its parent's threads."""
     global _crew
     _idle.clear()
+    for serial in list(_unfinished):
+        serial.forget()
     _unfinished.clear()
     _crew = _Crew()
 
