@@ -59,6 +59,19 @@ async def test_a_key_is_in_no_session_file(
     assert opened.state == {MARK: {MARK: [MARK]}}
 
 
+async def test_a_key_is_in_no_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MISTRAL_API_KEY", KEY)
+    store = JsonlStore(tmp_path)
+    session = await store.create(title=f"about {KEY}")
+    assert session.meta.title == f"about {MARK}"
+    await store.rename(session.id, f"now {KEY}")
+    fork = await store.fork(session.id)
+    assert [meta.title for meta in await store.list()].count(f"now {MARK}") >= 1
+    assert KEY not in fork.meta.title
+    for file in tmp_path.rglob("*"):
+        assert file.is_dir() or KEY.encode() not in file.read_bytes(), file
+
+
 def test_records_without_a_key_are_written_as_they_are():
     hold(KEY)
     records = [saved(UserMessage("hello"), 0)]

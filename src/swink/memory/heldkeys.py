@@ -29,6 +29,14 @@ def without_keys(records: Sequence[Record], named: Sequence[str] = ()) -> Sequen
     return [_without(keys, record, encode_record(record)) for record in records]
 
 
+def text_without_keys(text: str) -> str:
+    """A title with a mark in place of every key, as in `without_keys`."""
+    keys = {key for key in (*keys_named(), *known_keys(), *sent_keys()) if len(key) >= LONG_KEY}
+    for key in sorted(keys, key=len, reverse=True):
+        text = text.replace(key, MARK)
+    return text
+
+
 @lru_cache(16)
 def _as_json(keys: tuple[str, ...]) -> list[bytes]:
     """The keys as they stand in JSON, the longest first."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from swink.errors import InvalidInput, SessionNotFound, SessionUnreadable
 from swink.memory.backend import Backend, Check, Hit, Repair, RepairableBackend, SearchQuery, Stored
 from swink.memory.families import Branch, family
+from swink.memory.heldkeys import text_without_keys
 from swink.memory.leases import claimed, claimed_sync
 from swink.memory.meta import SessionMeta, check_id, new_meta
 from swink.memory.session import Session, SyncSession
@@ -140,7 +141,7 @@ class SyncStore:
     def rename(self, id: str, title: str) -> SessionMeta:
         """Give the session `id` another `title`."""
         check_type("title", title, str)
-        return self.backend.rename(check_id(id), title)
+        return self.backend.rename(check_id(id), text_without_keys(title))
 
     def delete(self, id: str) -> None:
         """Forget the session `id`; `SessionNotFound` if there is none."""
@@ -167,7 +168,8 @@ class SyncStore:
 
     def begin(self, title: str = "", *, id: str | None = None, directory: str | None = None) -> Stored:
         """A new session as it is stored: its `title`, `id` and `directory` as in `create`."""
-        return Stored(self.backend.create(new_meta(title, id=id, directory=directory)), ())
+        meta = new_meta(title, id=id, directory=directory)
+        return Stored(self.backend.create(replace(meta, title=text_without_keys(title))), ())
 
     def read(self, id: str) -> Stored:
         """The session `id` as it is stored."""
