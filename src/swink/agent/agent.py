@@ -57,8 +57,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
 
     Args:
         name: what it is called in events, traces and by other agents
-        system_prompt: a text, or a function of a `PromptContext` (or of nothing), sync or async, asked at
-            every turn
+        system_prompt: a text, or a function of a `PromptContext` or of nothing, asked at every turn
         tools: typed functions, `Tool`s, or sources of tools such as `McpServers.tools`
         deps: what tools, prompt and policies of its runs may use, such as a database
         deps_type: the type of what each run brings as `deps=`
@@ -71,16 +70,14 @@ class Agent(TypedAgent[DepsT, OutputT]):
         retry: when a failed request is sent again, and after how long
         fallback_models: models to ask once the retries of the one before are used up
         policies: objects that may stop, change or add to what happens, in this order
-        approve: asked about calls that need approval; it returns True, False, `Approved`, `Rejected` or
-            `defer`s
+        approve: asked about calls that need one; it gives True, False, `Approved`, `Rejected` or `defer`s
         approval_mode: "smart" asks about tools that require it, "on" about every call, "off" about none
         transform_context: chooses what of the history is sent (default: a window that fits the model)
         convert_to_llm: makes a message for the model of a message of yours, or None to leave it out
         get_api_key: gives the key of a provider when it is needed
         steering_mode: whether a turn takes one message of `steer` or "all" that wait
         follow_up_mode: the same for messages of `follow_up`
-        tool_execution: "concurrent", "sequential" or by "priority"; or a function that puts calls in
-            groups
+        tool_execution: "concurrent", "sequential", by "priority", or a function that groups the calls
         tool_timeout: seconds after which a call is given up, for tools that say nothing else
         hosted: tools that the provider runs, such as `WebSearch()`
         session: a session of a store, in which every turn is saved
