@@ -108,7 +108,7 @@ async def ask_policies(run: Run, call: Call) -> Outcome | None:
     for _ in range(REWRITES):
         before = call.arguments
         outcome = await _ask_each(run, call)
-        if outcome is not None or call.result is not None or call.arguments == before:
+        if call.result is not None or call.arguments == before:
             return outcome
     text = f"tool call not run: policies still rewrite its arguments after {REWRITES} rounds"
     run.ledger.settle(call, failure(text))
