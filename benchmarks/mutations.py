@@ -117,8 +117,8 @@ def _changes(node: ast.AST) -> Iterator[str]:
         case ast.Constant(value=int() | float() as value):
             yield str(value + 1)
             yield str(value - 1)
-        case ast.Return(value=ast.Constant(value=None)):
-            pass
+        case ast.Return(value=ast.Constant(value=None | False)):
+            pass  # None instead of False is the same to whoever asks
         case ast.Return(value=ast.expr()):
             yield "return None"
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Delete() | ast.Raise():

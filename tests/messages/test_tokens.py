@@ -10,7 +10,7 @@ from tests.counts import in_cells
 
 from swink import Agent, ModelSpec, Tool, Usage, tool
 from swink.agent.context.prefixguard import TokenRatio
-from swink.errors import InvalidInput
+from swink.errors import ContextWindowOverflow, InvalidInput
 from swink.messages import AssistantMessage, Image, ToolCall, UserMessage
 from swink.messages.history import History
 from swink.messages.tokens import count_tokens, estimate_tokens, overhead_tokens, text_size
@@ -192,3 +192,12 @@ async def test_large_tools_leave_less_room_for_messages():
     model = ScriptedModel(["a"])
     await Agent(spec, stream_fn=model, messages=talk, tools=[tool]).run("q")
     assert len(model.calls[0].messages) < 50
+
+
+async def test_where_tools_take_all_the_room_after_an_overflow_all_that_may_go_is_dropped():
+    spec = ModelSpec("test", "m", context_window=10_000)
+    talk = [kind("word " * 100) for _ in range(5) for kind in (UserMessage, AssistantMessage)]
+    tool = Tool.raw("big", "word " * 8_000, {"type": "object"}, lambda call_id, arguments, ctx: "x")
+    model = ScriptedModel([ContextWindowOverflow("too long"), "a"])
+    await Agent(spec, stream_fn=model, messages=talk, tools=[tool]).run("q")
+    assert [len(context.messages) for context in model.calls] == [11, 2]

@@ -231,8 +231,7 @@ class Room:
         if ratio == 1 and beyond <= 0:
             return self
         beyond = min(max(beyond, 0), int(self.budget * _MOST_BESIDE))
-        overflow = max(self.overflow_budget - beyond, 0)
-        return Room(int((self.budget - beyond) / ratio), int(overflow / ratio))
+        return Room(int((self.budget - beyond) / ratio), int((self.overflow_budget - beyond) / ratio))
 
     def target(self, tokens: int, overflow: bool) -> int | None:
         """What to cut so many tokens down to, if they have to become less."""
