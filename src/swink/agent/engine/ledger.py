@@ -197,7 +197,6 @@ class Ledger:
         calls = self.all_calls
         results = {call.call.id: call.result for call in calls if call.result is not None and not call.waits}
         pending = {call.call.id: call.pending for call in calls if call.pending is not None}
-        turn.calls = []
         self.history = History.of(self.history.items[: turn.begins])
         self.produced = [message for message in self.produced if message is not reply]
         made = {call.call.id: fingerprint(call.call) for call in calls if call.outer is not None}
