@@ -23,7 +23,7 @@ from swink.stream import LlmContext
 from swink.testing import ScriptedModel
 from swink.tools import Tool, code_mode
 
-PAGE = Path(__file__).parents[1] / "docs" / "library" / "code-mode.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guarantees" / "measured.md"
 BEGIN, END = "<!-- benchmarks/codemode.py -->\n", "<!-- end -->\n"
 PEOPLE = [f"person{number:02}" for number in range(20)]
 LINE = "2026-11-18T10:00:00 INFO request served in 12 ms by worker 3 of pool main\n"

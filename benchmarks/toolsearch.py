@@ -4,7 +4,7 @@
 
 `mcptools.json` has the tools as the servers list them; `toolsearch.toml` has 100 requests, each with the tool
 that does it. `--missed` names the requests whose tool is not the first; `--write-docs` puts the table into
-docs/library/tools-at-scale.md.
+docs/guarantees/measured.md.
 """
 
 import sys
@@ -21,7 +21,7 @@ from swink.tools.bm25 import words_of
 from swink.tools.toolsearch import BEST, ToolSearch, search_words
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "library" / "tools-at-scale.md"
+PAGE = HERE.parent / "docs" / "guarantees" / "measured.md"
 BEGIN, END = "<!-- begin: benchmarks/toolsearch.py -->", "<!-- end: benchmarks/toolsearch.py -->"
 WINDOW = 200_000
 
