@@ -87,13 +87,15 @@ soak: .venv/.ready-to-test
 mutants: .venv/.ready-to-test
 	$(BIN)/python benchmarks/mutants.py $(MUTANTS)
 
-# The site of the documentation, in build/site, with pictures drawn by the program; a warning fails it. Its tools are
-# apart: they want other versions.
+# The site of the documentation, in build/site, with pictures that the program draws and consoles of what its commands
+# print; a warning fails it. Its tools are apart: they want other versions.
 PICTURED := tests/app/tui/test_pictures.py tests/serve/page/test_page_access.py
 docs: .venv/.ready-to-test .venv/docs/.ready
-	rm -rf build/pictures && mkdir -p build/pictures
+	rm -rf build/pictures build/consoles && mkdir -p build/pictures
 	SWINK_TEST_MORE=1 PICTURES_INTO=build/pictures $(BIN)/python -m pytest -n $(WORKERS) -k "screen or 1280-light" $(PICTURED)
+	$(BIN)/python -m tests.consoles build/consoles
 	$(BIN)/python tools/site.py
+	rm -rf build/consoles # they are in the site
 
 clean:
 	rm -rf .venv .cache build .pytest_cache .ruff_cache .hypothesis

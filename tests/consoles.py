@@ -1,6 +1,7 @@
 """Consoles: what a page shows that commands print is what they print.
 
-    python -m tests.consoles    runs them, and writes what they print now into the pages
+    python -m tests.consoles              runs them, and writes what they print now into the pages
+    python -m tests.consoles DIRECTORY    leaves the pages alone, and writes those that have changed below a directory
 
 The blocks of `console` of a page that show more than commands are run, one after the other, in an empty directory
 with an empty home and the files that the page titles. A model with a provider's name is one on loopback. `…` on a
@@ -125,14 +126,17 @@ def rewritten(text: str, model: Mapping[str, str], directory: Path) -> str:
 
 
 def main() -> None:
+    into = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
     with answering_model() as model:
         for page in PAGES:
             with TemporaryDirectory() as directory:
                 old = page.read_text("utf-8")
                 new = rewritten(old, model, Path(directory))
             if new != old:
-                page.write_text(new, "utf-8")
-                print(f"{page.relative_to(ROOT)} is written anew")
+                name = page.relative_to(ROOT)
+                (into / name).parent.mkdir(parents=True, exist_ok=True)
+                (into / name).write_text(new, "utf-8")
+                print(f"{name} is written anew")
 
 
 if __name__ == "__main__":

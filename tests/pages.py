@@ -11,7 +11,13 @@ from tests.warm import start_of, warm_process
 ROOT = Path(__file__).parents[1]
 PICTURES_INTO = (ROOT / into) if (into := os.environ.get("PICTURES_INTO")) else None
 """Where tests put pictures of what people see: `PICTURES_INTO=docs/pictures` keeps them, once they were looked at."""
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(
+        ROOT / page
+        for page in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
+    ),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 
 FENCE = re.compile(

@@ -34,15 +34,26 @@ ATTRIBUTES = {
 
 MOST_WORDS = 40
 """Of a sentence: more are two ideas."""
+MOST_IN_A_PARAGRAPH = 60
+"""Words of a paragraph, of an item of a list and of a cell: more are a list."""
+FIGURE = re.compile(
+    r"[<~-]?\d[\d.,]*(?: (?:to|and|of) \d[\d.,]*)? ?(?:×|%|µs|ms|s|MB|GB|tokens/s|of \d+)(?:,.*)?"
+)
+"""A cell of a table that is what somebody measured."""
+
+
+def paragraphs_of(text: str) -> list[str]:
+    """The paragraphs of a page, without its code; an item of a list and a cell of a table are one too."""
+    text = re.sub(r"^ *```.*?^ *```[^\n]*$|<!--.*?-->", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=[#|>])", text)
+    return [cell for part in parts for cell in (part.split("|") if part.startswith("|") else [part])]
 
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a page, without its code; an item of a list and a cell of a table end one too."""
-    text = re.sub(r"^```.*?^```[^\n]*$|<!--.*?-->", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"\]\([^)]*\)", "]", text)
-    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=[#|>])", text)
-    cells = [cell for part in parts for cell in (part.split("|") if part.startswith("|") else [part])]
-    return [each for cell in cells for each in re.split(r"(?<=[.!?])[)\"”`*]*\s+", cell.strip())]
+    ends = r"(?<=[.!?])[)\"”`*]*\s+"
+    return [each for part in paragraphs_of(text) for each in re.split(ends, part.strip())]
 
 
 def anchors_of(path: Path) -> set[str]:
@@ -100,7 +111,7 @@ def test_the_links_of_the_page_lead_somewhere(page: str):
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
 def test_what_the_page_names_exists(page: str):
     names = set(re.findall(r"\bswink(?:\.[A-Za-z]\w*)+", TEXTS[page]))
-    names -= LOGGERS | ATTRIBUTES | {"swink.providers", "swink.scorers"}
+    names -= LOGGERS | ATTRIBUTES | {"swink.providers", "swink.scorers", "swink.cdx.json"}
     assert not [name for name in sorted(names) if not exists(name)]
     paths = re.findall(r"`((?:swink|tests|benchmarks|examples)/[\w./-]+)`", TEXTS[page])
     assert not [path for path in paths if not (ROOT / path).exists() and not (ROOT / "src" / path).exists()]
@@ -145,6 +156,21 @@ def test_no_page_names_a_path_of_one_machine(page: str):
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
 def test_no_sentence_of_the_page_has_more_than_forty_words(page: str):
     assert not [each for each in sentences_of(TEXTS[page]) if len(each.split()) > MOST_WORDS]
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
+def test_no_paragraph_of_the_page_has_more_than_sixty_words(page: str):
+    long = [part for part in paragraphs_of(TEXTS[page]) if len(part.split()) > MOST_IN_A_PARAGRAPH]
+    assert not [part for part in long if part.count("`") < 60], "make it a lead and a list"
+
+
+@pytest.mark.parametrize(
+    "page", [str(page.relative_to(ROOT)) for page in NOW if "guarantees" not in str(page)]
+)
+def test_tables_of_measurements_stand_under_guarantees(page: str):
+    tables = re.findall(r"(?:^\|.*\n)+", TEXTS[page], re.MULTILINE)
+    cells = [[cell.strip() for row in table.splitlines() for cell in row.split("|")] for table in tables]
+    assert not [each for each in cells if sum(bool(FIGURE.fullmatch(cell)) for cell in each) > 2]
 
 
 def test_sentences_are_counted_as_people_read_them():

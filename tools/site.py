@@ -4,6 +4,7 @@
 The pages of docs/ are copied to build/docs, with what is written elsewhere or made from the code:
 
     pictures/                                              as `make docs` drew them in build/pictures
+    pages with consoles that print something else now      as `make docs` wrote them to build/consoles
     CHANGELOG.md, CONTRIBUTING.md, benchmarks/README.md    under the names of the navigation
     models/providers/NAME.md                               what is said of a provider, and its models
     reference/python/MODULE.md                             every public name of the module
@@ -29,7 +30,7 @@ if str(ROOT) not in sys.path:
 from tools.providerpages import provider_pages  # noqa: E402
 
 DOCS, PAGES, SITE = ROOT / "docs", ROOT / "build" / "docs", ROOT / "build" / "site"
-DRAWN = ROOT / "build" / "pictures"
+DRAWN, PRINTED = ROOT / "build" / "pictures", ROOT / "build" / "consoles"
 CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
 ELSEWHERE = {
     "CHANGELOG.md": "project/changelog.md",
@@ -65,13 +66,17 @@ def prepare() -> None:
     """Put the pages into build/docs, as zensical.toml names them."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES)
+    if (PRINTED / "docs").exists():
+        shutil.copytree(PRINTED / "docs", PAGES, dirs_exist_ok=True)
     for picture in PAGES.glob("pictures/*"):
         if (drawn := DRAWN / picture.name).exists():
             shutil.copy(drawn, picture)
     for source, page in ELSEWHERE.items():
         if not (PAGES / page).exists():
             (PAGES / page).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / source, PAGES / page)
+            shutil.copy(
+                next(root / source for root in (PRINTED, ROOT) if (root / source).exists()), PAGES / page
+            )
     sources = {page: source for source, page in ELSEWHERE.items() if not (DOCS / page).exists()}
     for path in sorted(PAGES.rglob("*.md")):
         page = path.relative_to(PAGES).as_posix()

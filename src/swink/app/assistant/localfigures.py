@@ -1,6 +1,6 @@
 """What the local models could do when they were measured, for the first screen.
 
-`benchmarks/localtasks.py --write-docs` writes the figures, and the table of docs/guarantees/measured-local.md.
+`benchmarks/localtasks.py --write-docs` writes them, and the table of docs/guarantees/measured-local.md.
 """
 
 from collections.abc import Sequence
