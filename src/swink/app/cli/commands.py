@@ -28,16 +28,15 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     while words[:1] == ["--debug"]:
         debug = True
         words.pop(0)
-    parser = make_parser()
     is_chat = words[:1] == ["chat"]
-    is_guess = not words or (words[0] not in _FIRST_OPTIONS and words[0] not in parser.commands)
+    is_guess = not words or (words[0] not in _FIRST_OPTIONS and words[0] not in _PARTS)
     if is_guess:
         words.insert(0, "chat")
     if prints := (is_chat or is_guess) and _take_print(words):
         words[0] = "run"
-    arguments = parser.parse_args(words)
-    if is_guess and "--" not in words:
-        parser.check_prompt(arguments.prompt)
+    arguments = make_parser(words[0]).parse_args(words)
+    if is_guess and "--" not in words and arguments.prompt:
+        make_parser().check_prompt(arguments.prompt)
     arguments.debug = arguments.debug or debug
     if prints:
         arguments.coding = True
@@ -53,8 +52,8 @@ def _take_print(words: list[str]) -> bool:
     return found is not None
 
 
-def make_parser() -> CommandParser:
-    """The parser; shell completion is made from it too."""
+def make_parser(only: str = "") -> CommandParser:
+    """The parser of everything, or of that command alone; shell completion is made from it too."""
     parser = CommandParser(
         prog="swink",
         usage="swink [OPTION ...] [PROMPT ...]\n       swink COMMAND ...",
@@ -65,17 +64,8 @@ def make_parser() -> CommandParser:
     parser.add_argument("--version", action="version", version=f"swink {__version__}")
     _add_chat_options(parser)  # for help and completion: the command chat reads them
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="swink")
-    for add in _PARTS:
+    for add in [_PARTS[only]] if only in _PARTS else _PARTS.values():
         add(commands)
-    summary = "check this installation and say what to do about what is wrong"
-    doctor = command(commands, "doctor", summary, "doctor:doctor")
-    doctor.flag("--speed", "also measure the local models: tokens a second by number of threads")
-    summary = "the pages about swink, without a network; without TOPIC the list of them"
-    pages = command(commands, "docs", summary, "docs_command:docs")
-    pages.take("topic", "a page, such as tools or library/tools", "TOPIC", nargs="?")
-    summary = "a script that completes swink's arguments in your shell"
-    completion = command(commands, "completion", summary, "completion:completion")
-    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
 
 
@@ -373,7 +363,7 @@ def _add_served_assistant(add: Callable[..., CommandParser]) -> None:
     assistant.take("--port", "0 takes a free one (default: %(default)s)", type=port, default=8765)
 
 
-def _add_servers(commands: Any) -> None:
+def _add_serve(commands: Any) -> None:
     protocols = "serve a local model over the OpenAI and Anthropic protocols"
     add = group(commands, "serve", "serve an agent or a model to browsers and programs", "serving:serve")
     _add_served_assistant(add)
@@ -411,18 +401,28 @@ def _add_served_agent(add: Callable[..., CommandParser]) -> None:
     agent.take("--allow-origin", pages, "ORIGIN", action="append", default=[])
 
 
-_PARTS = (
-    *(
-        _add_run,
-        _add_review,
-        _add_chat,
-        _add_acp,
-        _add_rpc,
-        _add_sessions,
-        _add_models,
-        _add_providers,
-        _add_keys,
-        _add_mcp,
-    ),
-    *(_add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval, _add_trace, _add_servers),
+def _add_doctor(commands: Any) -> None:
+    summary = "check this installation and say what to do about what is wrong"
+    doctor = command(commands, "doctor", summary, "doctor:doctor")
+    doctor.flag("--speed", "also measure the local models: tokens a second by number of threads")
+
+
+def _add_docs(commands: Any) -> None:
+    summary = "the pages about swink, without a network; without TOPIC the list of them"
+    pages = command(commands, "docs", summary, "docs_command:docs")
+    pages.take("topic", "a page, such as tools or library/tools", "TOPIC", nargs="?")
+
+
+def _add_completion(commands: Any) -> None:
+    summary = "a script that completes swink's arguments in your shell"
+    completion = command(commands, "completion", summary, "completion:completion")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+_ADDED = (
+    *(_add_run, _add_review, _add_chat, _add_acp, _add_rpc, _add_sessions, _add_models, _add_providers),
+    *(_add_keys, _add_mcp, _add_skills, _add_hooks, _add_worktree, _add_trust, _add_adopt, add_eval),
+    *(_add_trace, _add_serve, _add_doctor, _add_docs, _add_completion),
 )
+_PARTS = {add.__name__.rpartition("_")[2]: add for add in _ADDED}
+"""What adds each command, by the name of that; to add them all takes a third of what a short command does."""
