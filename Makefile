@@ -25,7 +25,7 @@ test: .venv/.ready-to-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(addprefix --ignore=,$(READERS)) $(TESTS)
 
 test-more: .venv/.ready-to-test
-	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m more --timeout 900 -o faulthandler_timeout=1000 $(TESTS)
+	SWINK_TEST_MORE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m more --timeout 900 $(TESTS)
 
 # The wheel, and the tests of the library, on every supported Python that is here; half an hour and more.
 test-pythons: .venv/.ready-to-test

@@ -1,6 +1,7 @@
 """Every test fails on what it leaves behind: unhandled errors in the event loop, and threads of tools."""
 
 import asyncio
+import faulthandler
 import gc
 import signal
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests import counts as counts
 from tests.clock import leave_out_the_wait_for_a_core
@@ -44,6 +46,33 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("more")
         if not counts.MORE:
             item.add_marker(pytest.mark.skip(reason="make test-more runs it"))
+
+
+class Watch:
+    """Ends a worker whose test swallows the exception of its timeout: the run goes on and names it.
+
+    It is set again from time to time: set for every test, as pytest would, it is 20,000 threads to wait for.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._limit = 180 + float(config.getoption("timeout") or config.getini("timeout"))
+        self._output = config.stash[fault_handler_stderr_fd_key]
+        self._due = 0.0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        if time.monotonic() > self._due:
+            faulthandler.dump_traceback_later(self._limit, exit=True, file=self._output)
+            self._due = time.monotonic() + 60
+
+    def pytest_sessionfinish(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own, which knows where to write
+def pytest_configure(config: pytest.Config) -> None:
+    if fault_handler_stderr_fd_key in config.stash:
+        config.pluginmanager.register(Watch(config))
 
 
 @pytest.fixture(autouse=True, scope="module")
