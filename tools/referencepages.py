@@ -11,7 +11,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +82,8 @@ def error_classes() -> dict[str, ErrorClass]:
             continue
         text = path.read_text("utf-8")
         matches = list(CLASS.finditer(text))
-        for match, following in pairwise([*matches, None]):
-            body = text[match.end() : following.start() if following else len(text)]
+        for match, end in zip(matches, [*(one.start() for one in matches[1:]), len(text)], strict=False):
+            body = text[match.end() : end]
             kind = KIND.search(body.partition("\n\n\n")[0])
             base = match[2].partition(",")[0].partition("[")[0].rpartition(".")[2].strip()
             said = re.sub(r"\s+", " ", match[3]).strip().replace("|", "\\|")

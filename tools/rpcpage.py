@@ -29,6 +29,8 @@ METHODS: dict[str, tuple[type[Struct], type[Struct]]] = {
     "sessions.fork": (rpc.ForkParameters, rpc.SessionAnswer),
     "shutdown": (rpc.ShutdownParameters, rpc.ShutdownAnswer),
 }
+ALIASES = (TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType))
+"""Names of types, in a Python older than 3.12 and in a newer one."""
 PLAIN: dict[Any, str] = {
     str: "text", int: "integer", float: "number", bool: "true or false", type(None): "null", Any: "any JSON",
     Raw: "any JSON", bytes: "text in base64", object: "any JSON",
@@ -54,7 +56,7 @@ def generated() -> str:
         f"The params of the notification `event` are {shown(rpc.EventParameters, found)}.",
     ]
     parts += ["Its `event` is one of these, by its `type`:\n", "| type | object |", "|---|---|"]
-    parts += [f"| `{tag_of(event)[1]}` | {shown(event, found)} |" for event in events]
+    parts += [f"| `{event.__struct_config__.tag}` | {shown(event, found)} |" for event in events]
     parts.append("\n## Objects")
     described: set[type[Struct]] = set()
     while left := [one for one in found if one not in described]:
@@ -100,9 +102,7 @@ def tag_of(kind: type[Struct]) -> tuple[str, str] | None:
 
 def members(hint: Any) -> tuple[Any, ...]:
     """What a union is made of."""
-    while isinstance(
-        hint, TypeAliasType | typing.TypeAliasType if hasattr(typing, "TypeAliasType") else TypeAliasType
-    ):
+    while isinstance(hint, ALIASES):
         hint = hint.__value__
     return typing.get_args(hint) if is_union(hint) else (hint,)
 
