@@ -154,6 +154,13 @@ def test_help_is_enough_to_write_a_program():
     assert "run_sync(" in program
 
 
+def test_help_names_types_as_the_code_does():
+    """An alias that is written out, such as that of messages, makes a signature that nobody reads."""
+    said = pydoc.plain(pydoc.render_doc(swink.Agent))
+    assert "model: 'Model | None' = None" in said
+    assert not re.findall(r"swink\.messages\.\w+|collections\.abc\.\w+", said)
+
+
 def example(said: str) -> str:
     """The program that a docstring shows."""
     lines = [line.strip() for line in said.splitlines()]

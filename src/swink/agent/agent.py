@@ -1,5 +1,7 @@
 """Agent: the stateful face of the loop. It keeps history, queues and settings; the loop does the work."""
 
+from __future__ import annotations  # help(Agent) shows the names of types
+
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Self, Unpack, overload
 
@@ -46,23 +48,25 @@ D = TypeVar("D")
 class Agent(TypedAgent[DepsT, OutputT]):
     """A model, its tools and one conversation; one run at a time. Other methods may be called any time.
 
-    `Agent(model, deps=Db())` is an `Agent[Db]`, whose tools, prompt and policies may use a `Db`; where each
-    run gets its own, `deps_type=Db` declares that. With `output=City` every run gives a `City`.
+    The key comes from `ANTHROPIC_API_KEY` and the like, or from `swink keys set anthropic`. A failed run is a
+    result whose `raise_for_error()` raises; see `AgentResult` for what else it has.
 
+    >>> from swink import Agent, tool
     >>> @tool
     ... def weather(city: str) -> str:
     ...     return f"18 °C in {city}"
     >>> agent = Agent("anthropic:claude-sonnet-4-6", tools=[weather])
-    >>> print(agent.run_sync("A jacket in Oslo?").text)
+    >>> result = agent.run_sync("A jacket in Oslo?").raise_for_error()
+    >>> print(result.text, result.usage.total, result.cost)
 
     Args:
+        model: "provider:model", or a `ModelSpec`; with a session it may be left out
         name: what it is called in events, traces and by other agents
         system_prompt: a text, or a function of a `PromptContext` or of nothing, asked at every turn
         tools: typed functions, `Tool`s, or sources of tools such as `McpServers.tools`
-        deps: what tools, prompt and policies of its runs may use, such as a database
-        deps_type: the type of what each run brings as `deps=`
-        output: the type, or JSON Schema, of what every run gives
-        model: "provider:model", or a `ModelSpec`; with a session it may be left out
+        deps: what tools, prompt and policies may use, such as a database; `deps=Db()` makes an `Agent[Db]`
+        deps_type: the type of the `deps=` that each run brings, if the agent has none
+        output: the type, or JSON Schema, of what every run gives: the `output` of its result
         thinking_level: how hard it thinks, from "off" to "extra_high"; what a model lacks is reported
         messages: the history to begin with
         stream_fn: what asks the model instead of its provider's adapter, such as a `ScriptedModel`
@@ -89,11 +93,11 @@ class Agent(TypedAgent[DepsT, OutputT]):
 
     @overload
     def __init__(
-        self: "Agent[None, None]", model: Model | None = None, **options: Unpack[AgentOptions[None]]
+        self: Agent[None, None], model: Model | None = None, **options: Unpack[AgentOptions[None]]
     ) -> None: ...
     @overload
     def __init__(
-        self: "Agent[None, T]",
+        self: Agent[None, T],
         model: Model | None = None,
         *,
         output: TypeForm[T],
@@ -101,7 +105,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "Agent[None, Any]",
+        self: Agent[None, Any],
         model: Model | None = None,
         *,
         output: Schema,
@@ -109,7 +113,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "Agent[D, T]",
+        self: Agent[D, T],
         model: Model | None = None,
         *,
         deps: D,
@@ -119,7 +123,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "Agent[D, T]",
+        self: Agent[D, T],
         model: Model | None = None,
         *,
         deps_type: type[D],
@@ -128,7 +132,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
     ) -> None: ...
     @overload
     def __init__(
-        self: "Agent[D, Any]",
+        self: Agent[D, Any],
         model: Model | None = None,
         *,
         deps: D,
@@ -302,7 +306,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
         self._state.reset()
         self.clear_queues()
 
-    def copy(self, **changes: Any) -> "Agent[DepsT, OutputT]":
+    def copy(self, **changes: Any) -> Agent[DepsT, OutputT]:
         """Another agent like this one, with some of the constructor's keywords changed.
 
         History, queues, state and a turn that was left open are copied, a session is not; `reset` goes back
@@ -426,7 +430,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
         stream_fn: StreamFn | None = None,
         tools: Sequence[Any] = (),
         **options: Any,
-    ) -> "Agent[Any, Any]":
+    ) -> Agent[Any, Any]:
         """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so.
 
         A `system_prompt` that is a function is code, and has to be given again.

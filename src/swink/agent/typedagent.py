@@ -1,5 +1,7 @@
 """How an agent is run, by itself or as a stream of events: outputs have the type that was asked for."""
 
+from __future__ import annotations  # help(Agent) shows the names of types
+
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Generic, Unpack, overload
@@ -78,12 +80,17 @@ class TypedAgent(Generic[DepsT, OutputT]):
         **options: Unpack[RunOptions[OutputT, DepsT]],
     ) -> AgentResult[OutputT]: ...
     async def run(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
-        """Run to the end and return the result; without input, continue from the context.
+        """Run to the end and return an `AgentResult`; without input, continue from the history.
 
-        `output` is the type of the answer (or a JSON Schema); `validate(value)` may change it, or raise
-        `ToolError` to have the model try again, at most `max_output_retries` times. `deadline` bounds the
-        whole run, in seconds. `deps` and `policies` are for this run: other dependencies, more policies.
-        `approvals` answers the calls in `pending`, by their ids, and goes on with them.
+        Args:
+            input: a text, a message, or a list with images and documents
+            output: the type of the answer, or its JSON Schema; the result's `output` is a value of it
+            validate: a function of that value; it may change it, or raise `ToolError` to have it tried again
+            max_output_retries: how often the model may try again
+            deadline: seconds after which the run ends
+            deps: what tools, prompt and policies of this run may use
+            policies: more policies, for this run
+            approvals: answers to the calls in `pending`, by their ids; the run goes on with them
         """
         try:
             request, prompts = self._running.request(input, options)
@@ -114,7 +121,11 @@ class TypedAgent(Generic[DepsT, OutputT]):
     ) -> AgentResult[OutputT]: ...
     @plainly
     def run_sync(self, input: Input | None = None, **options: Any) -> AgentResult[Any]:
-        """`run` for code without an event loop."""
+        """`run` for code without an event loop.
+
+        >>> agent = Agent("anthropic:claude-sonnet-4-6")
+        >>> print(agent.run_sync("A haiku, please.").text)
+        """
         if running_loop() is not None:
             raise SyncInAsyncContext
         return run_to_end(self.run(input, **options))
@@ -137,7 +148,13 @@ class TypedAgent(Generic[DepsT, OutputT]):
     ) -> EventStream[OutputT]: ...
     @plainly
     def stream(self, input: Input | None = None, **options: Any) -> EventStream[Any]:
-        """A run as a stream of events: `async with agent.stream(...) as run: async for event in run: ...`."""
+        """A run as a stream of events; it takes what `run` takes. `run.text()` gives the text alone.
+
+        >>> async with Agent("anthropic:claude-sonnet-4-6").stream("A haiku, please.") as run:
+        ...     async for event in run:
+        ...         print(event)
+        >>> print((await run.result()).cost)
+        """
         request, prompts = self._running.request(input, options)
         begin = partial(self._running.begin, request, prompts)
         growing = None if request.structured is None else request.structured.grow
