@@ -1,6 +1,7 @@
 """The pages of reference say what the code says."""
 
 import re
+from pathlib import Path
 
 import pytest
 from msgspec.structs import fields
@@ -9,7 +10,7 @@ from swink import errors, events
 from swink.errors import AgentError
 from swink.models.catalog import PROVIDERS
 from tests.pages import ROOT
-from tools import providerpages, referencepages
+from tools import providerpages, referencepages, site
 
 
 @pytest.mark.parametrize("page", referencepages.WRITTEN)
@@ -45,3 +46,9 @@ def test_each_provider_has_a_page_with_what_it_can_do_and_its_models():
     for name, page in pages.items():
         assert name in providerpages.ELSEWHERE or "## What it can do" in page, name
         assert f'"models/providers/{name}.md"' in (ROOT / "zensical.toml").read_text("utf-8"), name
+
+
+def test_the_list_for_models_has_the_first_sentence_of_a_page(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n\n![x](y)\n\n```python\nimport a\n\nb()\n```\n\n1. One.\n\n`a` is [it](z): b. More.\n")
+    assert site.headline(page) == ("A page", "`a` is it: b.")

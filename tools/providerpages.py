@@ -37,7 +37,8 @@ def page_of(name: str, preset: str) -> str:
     from swink.models.keys.accounts import ACCOUNTS
 
     listed = models_of(name)
-    about = f"The rows of [all providers](../providers.md) that are about `{name}`, and its models."
+    about = f"What swink does with models of `{name}`, how to reach them, their limits and prices. "
+    about += "[All providers](../providers.md) compares them."
     parts = [f"# {name}\n", f"{ELSEWHERE.get(name, about)}\n"]
     if name in ACCOUNTS:
         first = ACCOUNTS[name].default_model or (listed[0][0].strip("`") if listed else "MODEL")

@@ -41,6 +41,8 @@ ELSEWHERE = {
 }
 """Pages that stand outside of docs/, and where the site has them."""
 LINK = re.compile(r"(?<=\])\(([^)\s#]+)(#[^)\s]*)?\)")
+NO_TEXT = re.compile(r"[#!<|>]|[-*] |\d+\. |::: ")
+"""How a paragraph begins that is a heading, a picture, a table, a list or made by mkdocstrings."""
 OUTSIDE = re.compile(
     r"""(?:\bsrc=|<link\b[^>]*\bhref=|url\(|@import\s)\s*["']?((?:https?:)?//[^"')\s>]+)""", re.IGNORECASE
 )
@@ -174,10 +176,11 @@ def listing() -> str:
 def headline(page: Path) -> tuple[str, str]:
     """The title of a page, and its first sentence."""
     title, _, rest = page.read_text("utf-8").strip().partition("\n")
-    paragraphs = [part for part in rest.split("\n\n") if part.strip() and part.strip()[0] not in "#!<|`:-"]
+    rest = re.sub(r"^```.*?^```$|<!--.*?-->", "", rest, flags=re.DOTALL | re.MULTILINE)
+    paragraphs = [part for part in rest.split("\n\n") if part.strip() and not NO_TEXT.match(part.strip())]
     text = " ".join(paragraphs[0].split()) if paragraphs else ""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    return title.lstrip("# "), re.split(r"(?<=[.:])\s", text)[0].rstrip(":")
+    return title.lstrip("# "), re.split(r"(?<=\.)\s", text)[0].rstrip(":")
 
 
 def outside_addresses() -> Iterator[tuple[Path, str]]:
