@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tools.site import public_names, reference_of, taught_names, value_of
 
 import swink
 from swink.stream.wrappers import through
@@ -27,7 +28,7 @@ MODULES = [
     "swink", "swink.errors", "swink.events", "swink.messages", "swink.stream", "swink.stream.wrappers",
     "swink.tools", "swink.memory", "swink.policies", "swink.providers", "swink.teams", "swink.mcp",
     "swink.telemetry", "swink.local", "swink.testing", "swink.eval", "swink.agent", "swink.serve",
-    "swink.models", "swink.models.catalog",
+    "swink.models", "swink.models.catalog", "swink.messages.providertools",
 ]  # fmt: skip
 
 MODEL = "anthropic:claude-sonnet-4-6"
@@ -35,8 +36,7 @@ MODEL = "anthropic:claude-sonnet-4-6"
 
 def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """The classes and functions of ours that a module offers."""
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
-    for name in names:
+    for name in public_names(module):
         value = getattr(module, name)
         if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("swink"):
             yield f"{module.__name__}.{name}", value
@@ -107,6 +107,20 @@ def test_every_public_name_and_every_parameter_is_explained(module: str):
         line for name, value in public(importlib.import_module(module)) for line in undocumented(name, value)
     ]
     assert not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize("name", sorted(taught_names()))
+def test_every_name_that_a_page_uses_is_explained_too(name: str):
+    """Names of modules without a page of their own: the reference has them, as a page tells people to use them."""
+    value = value_of(name)
+    if inspect.isclass(value) or inspect.isfunction(value):
+        assert not list(undocumented(name, value))
+
+
+def test_the_reference_has_the_names_that_pages_use():
+    assert "swink.eval.improve.improve" in taught_names()
+    assert "::: swink.eval.improve.improve\n" in reference_of("swink.eval")
+    assert "::: swink.providers.bedrock.BedrockStreamFn\n" in reference_of("swink.providers")
 
 
 def test_the_rule_sees_what_it_should():

@@ -50,5 +50,7 @@ def test_each_provider_has_a_page_with_what_it_can_do_and_its_models():
 
 def test_the_list_for_models_has_the_first_sentence_of_a_page(tmp_path: Path):
     page = tmp_path / "page.md"
-    page.write_text("# A page\n\n![x](y)\n\n```python\nimport a\n\nb()\n```\n\n1. One.\n\n`a` is [it](z): b. More.\n")
+    page.write_text(
+        "# A page\n\n![x](y)\n\n```python\nimport a\n\nb()\n```\n\n1. One.\n\n`a` is [it](z): b. More.\n"
+    )
     assert site.headline(page) == ("A page", "`a` is it: b.")

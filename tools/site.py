@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,6 +42,7 @@ ELSEWHERE = {
 }
 """Pages that stand outside of docs/, and where the site has them."""
 LINK = re.compile(r"(?<=\])\(([^)\s#]+)(#[^)\s]*)?\)")
+IMPORTED = re.compile(r"^\s*from (swink[\w.]*) import (\([^)]*\)|[\w, ]+)$", re.MULTILINE)
 NO_TEXT = re.compile(r"[#!<|>]|[-*] |\d+\. |::: ")
 """How a paragraph begins that is a heading, a picture, a table, a list or made by mkdocstrings."""
 OUTSIDE = re.compile(
@@ -157,7 +159,51 @@ def reference_of(module: str) -> str:
     names = public_names(loaded)
     lead = (loaded.__doc__ or "").strip().partition("\n\n")[0]
     entries = [f"::: {module}.{name}\n" for name in sorted(names, key=str.lower)]
-    return "\n".join([f"# {module}\n", lead.replace("\n", " ") + "\n", *entries])
+    below = [
+        f"::: {name}\n    options:\n      show_root_full_path: true\n      inherited_members: false\n"
+        for name in sorted(taught_names(), key=str.lower)
+        if page_of(name) == module
+    ]
+    return "\n".join([f"# {module}\n", lead.replace("\n", " ") + "\n", *entries, *below])
+
+
+@cache
+def taught_names() -> set[str]:
+    """The names of modules that have no page of their own, as far as pages and examples use them."""
+    from swink.models.catalog import PROVIDERS
+
+    found = {target.partition("#")[0].replace(":", ".") for target in PROVIDERS.values()}
+    for path in (ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.py")):
+        text = path.read_text("utf-8")
+        for module, names in IMPORTED.findall(text):
+            found |= {f"{module}.{name}" for name in re.findall(r"\w+", re.sub(r" as \w+", "", names))}
+        found |= set(re.findall(r"\bswink(?:\.[a-z]\w*)+\.[A-Z]\w+", text))
+    listed = [(page, name) for page in modules() for name in public_names(importlib.import_module(page))]
+    known = [value_of(f"{page}.{name}") for page, name in listed]
+    # What swink.app holds is the program, and no interface.
+    values = {name: value_of(name) for name in sorted(found) if not name.startswith("swink.app.")}
+    return {
+        name
+        for name, value in values.items()
+        if not isinstance(value, ModuleType) and not any(value is one for one in known)
+    }
+
+
+def modules() -> list[str]:
+    """The modules that have a page."""
+    pages = [page for _, page in pages_of(CONFIGURATION["nav"])]
+    return [Path(page).stem for page in pages if page.startswith("reference/python/")]
+
+
+def page_of(name: str) -> str:
+    """The module whose page has a name: the nearest above it."""
+    return max((page for page in modules() if name.startswith(f"{page}.")), key=len)
+
+
+def value_of(name: str) -> Any:
+    """What a dotted name means."""
+    module, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(module), last)
 
 
 def listing() -> str:

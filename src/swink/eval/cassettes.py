@@ -14,7 +14,7 @@ Recording = Literal["record", "replay", "off"]
 
 @contextmanager
 def recording(path: str | Path, mode: Recording, *, again: bool = True, how: str = "") -> Generator[None]:
-    """Ask every model of the block through a cassette: `record` it anew, `replay` it, or `off`: leave it.
+    """Ask every model of the block through the cassette at `path`; the `mode` is "record", "replay" or "off".
 
     A recording takes the place of the old one when the block ends without an exception. With `again`, what is
     asked more often than recorded is answered from the first on. `how` is the command that records it.

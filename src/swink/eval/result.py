@@ -117,7 +117,20 @@ class CaseResult(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What a run is about: run.json, written before its first result."""
+    """What a run is about: run.json, written before its first result.
+
+    Args:
+        name: of the suite
+        started: when, in seconds since 1970
+        version: of swink
+        agent: where its factory is
+        model: the model that all agents were given, if one was chosen
+        repeat: attempts at each case
+        concurrency: cases at the same time
+        engine: what ran the attempts
+        case_ids: all cases of the run
+        arguments: other options of the command that ran it
+    """
 
     name: str
     started: float

@@ -72,7 +72,7 @@ class Simulation:
         self._add_tools()
 
     def charge(self, result: AgentResult[Any]) -> None:
-        """Add what a simulating model used and cost."""
+        """Add what a simulating model used and cost, by its `result`."""
         self.usage += result.usage
         if result.usage.total:
             cost = result.cost

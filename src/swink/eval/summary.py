@@ -29,7 +29,14 @@ def summarise(
     duration: float = 0.0,
     head: Head | dict[str, Any] | None = None,
 ) -> RunSummary:
-    """What the attempts come to; with a manifest also whether any are missing."""
+    """What the attempts come to; with a manifest also whether any are missing.
+
+    Args:
+        results: the attempts
+        manifest: what the run was about
+        duration: seconds it took
+        head: the signed head of the results, which the summary repeats
+    """
     cases = by_case(results)
     attempts = [attempt for tried in cases.values() for attempt in tried]
     states = [state_of(tried) for tried in cases.values()]

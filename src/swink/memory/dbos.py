@@ -83,7 +83,7 @@ class DurableAgent:
         session: str | None = None,
         approvals: Mapping[str, Answer] | None = None,
     ) -> DurableResult:
-        """Run to the end; the same id again gives the same result, and nothing runs twice.
+        """Run to the end; the same `workflow_id` again gives the same result, and nothing runs twice.
 
         The session has the id of the workflow unless `session` names another: a conversation goes on with a
         new workflow on its session. There `approvals` answers what is pending, by call id. A run that failed

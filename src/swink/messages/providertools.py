@@ -19,7 +19,14 @@ from swink.messages.modelspec import ModelSpec
 
 
 class Location(Struct, frozen=True, omit_defaults=True, tag="location", tag_field="type"):
-    """About where the user is, for results that depend on it; the country as two letters."""
+    """About where the user is, for results that depend on it; the country as two letters.
+
+    Args:
+        country: two letters
+        region: within the country
+        city: its name
+        timezone: such as "Europe/Oslo"
+    """
 
     country: str | None = None
     region: str | None = None
@@ -28,7 +35,14 @@ class Location(Struct, frozen=True, omit_defaults=True, tag="location", tag_fiel
 
 
 class WebSearch(Struct, frozen=True, omit_defaults=True, tag="web_search", tag_field="type"):
-    """Search the web; Gemini grounds its answer with Google."""
+    """Search the web; Gemini grounds its answer with Google.
+
+    Args:
+        allowed_domains: the only ones to search
+        blocked_domains: those to leave out; one of the two may be given
+        max_uses: searches in one request
+        location: where the user is
+    """
 
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
@@ -42,7 +56,13 @@ class WebSearch(Struct, frozen=True, omit_defaults=True, tag="web_search", tag_f
 
 
 class WebFetch(Struct, frozen=True, omit_defaults=True, tag="web_fetch", tag_field="type"):
-    """Read pages that the conversation names."""
+    """Read pages that the conversation names.
+
+    Args:
+        allowed_domains: the only ones to read
+        blocked_domains: those to leave out; one of the two may be given
+        max_uses: pages in one request
+    """
 
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
@@ -59,7 +79,12 @@ class CodeExecution(Struct, frozen=True, omit_defaults=True, tag="code_execution
 
 
 class FileSearch(Struct, frozen=True, omit_defaults=True, tag="file_search", tag_field="type"):
-    """Search files that were given to the provider before, in stores that it has ids for."""
+    """Search files that were given to the provider before, in stores that it has ids for.
+
+    Args:
+        stores: their ids
+        max_results: how many pieces are found at most
+    """
 
     stores: tuple[str, ...]
     max_results: int | None = None
@@ -75,7 +100,14 @@ class ImageGeneration(Struct, frozen=True, omit_defaults=True, tag="image_genera
 
 
 class McpConnector(Struct, frozen=True, omit_defaults=True, tag="mcp", tag_field="type"):
-    """An MCP server that the provider talks to; the token shows in no repr."""
+    """An MCP server that the provider talks to; the token shows in no repr.
+
+    Args:
+        name: what the server is called in the reply
+        url: its address
+        token: what the provider sends it as a bearer token
+        allowed_tools: the only tools to offer; none given offers all
+    """
 
     name: str
     url: str

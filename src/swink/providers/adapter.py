@@ -164,10 +164,11 @@ class Adapter:
         return model.model_id
 
     def url(self, ask: Ask) -> str:
+        """Where a request goes that asks for what `ask` says."""
         return f"{self.base_url}{self.path}"
 
     async def authorization(self, ask: Ask, url: str, body: bytes) -> Mapping[str, str]:
-        """The headers that say who asks: the key, if there is one."""
+        """The headers that say who asks, for a `body` to `url`: the key, if `ask` or we have one."""
         await self._endpoint.prepare_key(ask.options.api_key)
         key = self._endpoint.key(ask.options.api_key)
         if not key:

@@ -41,7 +41,7 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def prepare(messages: Iterable[LlmMessage], model: ModelSpec) -> list[LlmMessage]:
-    """Messages of a paired history as a provider takes them: no file is named, no text is blank."""
+    """The `messages` of a paired history as the `model` takes them: no file is named, no text is blank."""
     prepared: list[LlmMessage] = []
     redirected: set[str] = set()
     for message in messages:
@@ -142,6 +142,11 @@ class CallIds:
 
     A foreign id that a later turn uses again becomes a new one, since targets want them unique in a
     conversation.
+
+    Args:
+        shape: a regular expression of the ids that fit
+        length: characters of an id that is made
+        prefix: how such an id begins
     """
 
     def __init__(self, shape: str, length: int, prefix: str = "") -> None:
@@ -220,7 +225,7 @@ def place_of(tool: WebSearch) -> dict[str, str]:
 
 
 def joined_text(content: Iterable[ContentBlock]) -> str:
-    """The text blocks on lines of their own."""
+    """The text blocks of `content` on lines of their own."""
     return "\n".join(block.text for block in content if type(block) is Text)
 
 

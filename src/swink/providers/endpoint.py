@@ -196,7 +196,14 @@ def endpoint(
 ) -> Endpoint:
     """The endpoint that a constructor's `base_url` and `api_key` mean.
 
-    `keys` are the variables that may hold the key; `url_variable` is the one that names another base URL.
+    Args:
+        provider: its name, under which keys are stored
+        default: its own base URL
+        base_url: another one
+        api_key: the key that was given
+        keys: the variables that may hold the key
+        url_variable: the variable that names another base URL
+        allow_http: lets a key travel over plain http
     """
     named = os.environ.get(url_variable, "").strip() if url_variable else ""
     url = check_base_url(base_url or named or default, allow_http=allow_http)

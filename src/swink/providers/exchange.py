@@ -72,10 +72,10 @@ async def exchange(
     resume: Callable[[Again], Awaitable[Request]] | None = None,
     refused_types: tuple[str, ...] = ("text/html", "application/json"),
 ) -> AsyncGenerator[AssistantMessageEvent, None]:
-    """Send one request and yield the reply as it arrives; `client` is the adapter's own.
+    """Send the `request` by the adapter's `client`, and yield what `decoder` makes of the answer.
 
-    `resume` builds the request that continues a reply, for a decoder whose `end` asks for one; `explain`
-    reads an answer of 4xx or 5xx. One of the `refused_types` is an error, unless its bytes are a stream.
+    Time limits are those of `options`, else `timeout`. `resume` builds the request that continues a reply, if
+    the decoder's `end` asks for it; `explain` reads an answer of 4xx or 5xx. `refused_types` are errors.
     """
     reply = BlockWriter()
     reply.settled = True  # nothing is sent yet
@@ -196,7 +196,7 @@ def merge_objects(
 
 
 def decode_json(data: bytes) -> Any:
-    """The JSON of one event, or a `StreamError` that shows how it began."""
+    """The JSON of one event, its `data`, or a `StreamError` that shows how it began."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

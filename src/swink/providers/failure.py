@@ -61,7 +61,14 @@ _GONE = re.compile(
 def failure(
     message: str, *, status: int | None = None, code: str = "", headers: Mapping[str, str] | None = None
 ) -> ModelError:
-    """The typed error for what a provider said; `exchange` makes its text fit to be shown."""
+    """The typed error for what a provider said; `exchange` makes its text fit to be shown.
+
+    Args:
+        message: what the provider said
+        status: of the answer
+        code: its own words for the kind of error
+        headers: of the answer; they may say when to try again
+    """
     text = message[:SCANNED_LIMIT]
     return error_for(kind_of(status, code, text), text, retry_after=retry_after(headers or {}))
 

@@ -34,7 +34,14 @@ _ESCAPED = re.compile(r"[!-~]*")
 
 
 class Request(Struct, frozen=True):
-    """One HTTP request; header names are lower-case."""
+    """One HTTP request; header names are lower-case.
+
+    Args:
+        url: where it goes
+        headers: their names in lower case
+        body: what is sent
+        method: of HTTP
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])

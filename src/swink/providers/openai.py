@@ -20,6 +20,13 @@ class OpenAIStreamFn(Adapter):
     """OpenAI's chat completions, or a server that speaks them.
 
     Without a preset, a `base_url` of a known server selects that server's preset.
+
+    Args:
+        base_url: the server, by default OPENAI_BASE_URL or OpenAI's
+        api_key: by default OPENAI_API_KEY, the variable of the preset, or the stored key
+        preset: a known server, such as "groq": its address, key and dialect
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
     """
 
     provider = "openai"

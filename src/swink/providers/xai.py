@@ -6,7 +6,14 @@ from swink.providers.chat.wire import Chat
 
 
 class XAIStreamFn(Adapter):
-    """Grok; `base_url` ends in /v1."""
+    """Grok; `base_url` ends in /v1.
+
+    Args:
+        base_url: the server, by default xAI's
+        api_key: by default XAI_API_KEY or the stored key
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
+    """
 
     provider = "xai"
     path = "/chat/completions"

@@ -39,6 +39,13 @@ async def serve_app(
     A client that disconnects cancels the application's call; one that does not read its answer is dropped.
     When connections run short, those that the application has not admitted (`admit`) are dropped. Leaving the
     block closes every connection.
+
+    Args:
+        app: the application
+        host: the address to listen on
+        port: the port; 0 takes a free one
+        tls: makes it https
+        connections: those that are open, if somebody else has to know
     """
     connections = connections or Connections()
 

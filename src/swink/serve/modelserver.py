@@ -69,7 +69,18 @@ async def serve_model(
     parallel: int = 2,
     progress: Callable[[State], None] | None = None,
 ) -> AsyncGenerator[ServedModel, None]:
-    """Load a model and serve it; port 0 takes a free one, any address but loopback needs an `api_key`."""
+    """Load a model and serve it; port 0 takes a free one, any address but loopback needs an `api_key`.
+
+    Args:
+        model_id: a local model, by its name
+        host: the address to listen on
+        port: the port
+        api_key: what clients send as a bearer token
+        context: tokens of a conversation
+        threads: how many write
+        parallel: conversations at the same time
+        progress: told each state of downloading and loading
+    """
     _check_key(host, api_key)
     stream_fn = LocalStreamFn(context=context, threads=threads, parallel=parallel, progress=progress)
     await stream_fn.ready(model_id)

@@ -76,6 +76,14 @@ class Summary:
 
     `model` writes it, by default the one that is asked anyway, in at most `length` tokens; its tokens are on
     the account of the run. When that fails, the window is cut without it.
+
+    Args:
+        model: who writes the summary; None takes the model that is asked
+        budget: tokens that may be sent; None takes what the model has room for
+        overflow_budget: the same after the provider has refused a request as too long
+        anchor: how many of the first messages are always kept
+        length: tokens of a summary
+        prune: cut old and large tool results short before anything is summarised
     """
 
     def __init__(
@@ -100,7 +108,7 @@ class Summary:
     def fit(
         self, messages: Sequence[Message], overflow: bool, request: ContextRequest
     ) -> Sequence[Message] | Awaitable[Sequence[Message]]:
-        """The messages to send in this request."""
+        """The messages to send in this `request`; `overflow` means that it was refused as too long."""
         window = self._window.sized_for(request.model)
         if not isinstance(messages, Snapshot):
             # Without a history to follow, the same messages would be summarised at every turn.

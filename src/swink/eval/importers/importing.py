@@ -39,6 +39,11 @@ def import_cases(format: str, path: str | Path, limit: int | None = None) -> Sui
     `path` is the file with the rows, or for agentdojo, bfcl and tau a directory. What is wrong with a row
     stands in the suite's `skipped`; if no row is good, `BadRows` is raised with a line for each of the first
     fifty.
+
+    Args:
+        format: a benchmark of `FORMATS`, such as "bfcl"
+        path: the file with the rows, or the directory
+        limit: how many rows at most
     """
     importer = FORMATS.get(format)
     if importer is None:
@@ -75,7 +80,7 @@ def _unwritable(case: Case) -> str | None:
 
 
 def write_cases(suite: Suite, path: str | Path) -> None:
-    """Write a suite as a case file in JSON, which `load_suite` and `swink eval run` take."""
+    """Write a suite to `path` as a case file in JSON, which `load_suite` and `swink eval run` take."""
     data = {**_given(suite), "cases": [_given(case) for case in suite.cases]}
     text = msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n"
     write_whole(path, text, make_parents=True)

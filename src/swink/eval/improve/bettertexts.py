@@ -79,16 +79,17 @@ async def improve(
     progress: Callable[[Progress], object] | None = None,
     tell: Tell = lambda text: None,
 ) -> Improvement:
-    """Search for a better text of an agent: its system prompt, `tool:NAME` or `skill:NAME`.
+    """Search for a better text of an agent: its system prompt, `tool:NAME` or `skill:NAME`, the `target`.
 
-    A share `holdout` of the cases is kept from the search and judges what it found. Everything is written to
-    `output`, where `resume` goes on. `budget` (dollars) ends the search; `reflect_with` is the model that
-    writes texts, by default the agent's own; `tell` gets a line for each step.
+    At most `rounds` texts are tried on the cases of the `suite` with agents of `factory`, and with `model`,
+    `repeat`, `concurrency` and `timeout` as `evaluate` has them. A share `holdout`, drawn by `seed`, is kept
+    from the search and judges what it found. `reflect_with` writes the texts, else the agent's own model.
+    `budget` (dollars) ends the search. `output` is where all is written, also `agent`, a name of the factory;
+    `resume` goes on there. `progress` is told of each attempt, and `tell` gets a line for each step.
     """
     _check_limits(rounds, budget)
     training, kept = split_cases(suite.cases, holdout, seed)
     check_reach(what := parse_target(target), suite.cases)
-    options = {"repeat": repeat, "concurrency": concurrency, "timeout": timeout, "model": model}
     async with AsyncExitStack() as stack:
         sample = await _sample(stack, factory, suite.cases[0], model)
         plan = SearchPlan(
@@ -104,21 +105,20 @@ async def improve(
             reflect=str(reflect_with or ""),
         )
         journal = await in_thread(Journal, output, plan, resume=resume)
-        search = _Search(
+        return await _Search(
             factory=factory,
             target=what,
             plan=plan,
             journal=journal,
             suite=suite,
             cases=(training, kept),
-            options=options,
+            options={"repeat": repeat, "concurrency": concurrency, "timeout": timeout, "model": model},
             budget=budget,
             progress=progress,
             tell=tell,
             sample=sample,
             reflect_with=reflect_with,
-        )
-        return await search.run(rounds)
+        ).run(rounds)
 
 
 def split_cases(cases: Sequence[Case], holdout: float, seed: int) -> tuple[list[Case], list[Case]]:

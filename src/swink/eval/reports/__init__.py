@@ -29,10 +29,17 @@ def write_reports(
     baseline: Sequence[CaseResult] | None = None,
     baseline_name: str = "",
 ) -> None:
-    """Write summary.json, report.md, junit.xml and report.html; `baseline` is an earlier run to compare with,
-    and `baseline_name` what people call it.
+    """Write summary.json, report.md, junit.xml and report.html.
 
     It takes seconds for thousands of cases: call it in a thread.
+
+    Args:
+        directory: where they are written
+        summary: the totals
+        results: the attempts of the run
+        manifest: what the run was about
+        baseline: the attempts of an earlier run to compare with
+        baseline_name: what people call that
     """
     outcomes = outcomes_of(results)
     comparison = None

@@ -24,6 +24,12 @@ def console_table(
     """The cases, why some have not passed, the mean of every metric and the totals.
 
     `columns` is the width, by default that of the terminal.
+
+    Args:
+        summary: the totals
+        results: the attempts of the run
+        colour: paint it with escape sequences
+        columns: its width
     """
     columns = columns or max(60, shutil.get_terminal_size().columns - 1)
 

@@ -15,6 +15,10 @@ def annotations(results: Sequence[CaseResult], root: Path | None = None) -> list
     """A line for every case that has not passed; of more than GitHub shows, the last line counts the rest.
 
     `root` is the directory of the repository, by default `$GITHUB_WORKSPACE` or the current one.
+
+    Args:
+        results: the attempts of a run
+        root: makes the paths in the lines relative
     """
     root = root or Path(os.environ.get("GITHUB_WORKSPACE") or ".")
     bad = [outcome for outcome in outcomes_of(results) if outcome.state != "passed"]

@@ -51,9 +51,15 @@ async def score(
 ) -> tuple[Metric, ...]:
     """The metrics of an attempt: by the evaluators that the case names, or else by all that apply.
 
-    `scorers` are used besides, for every case. `judges` are the models that judge, by default the agent's
-    own; `ask` is the stream function of those that bring none. There is always a metric: if no scorer
-    applies, one that says so and does not pass.
+    There is always a metric: if no scorer applies, one that says so and does not pass.
+
+    Args:
+        case: what was asked, and what must come of it
+        trajectory: what the agent did
+        scorers: more of them, used for every case
+        judges: the models that judge, by default the agent's own
+        ask: the stream function of judges that bring none
+        timeout: seconds that one scorer may take
     """
     attempt = _Attempt(case, trajectory, tuple(judges), ask, timeout)
     async with asyncio.TaskGroup() as group:

@@ -16,7 +16,15 @@ from swink.eval.result import CaseResult, Metric
 
 
 class Label(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person said of one attempt."""
+    """What a person said of one attempt.
+
+    Args:
+        case_id: which case
+        metric: which judge it is compared with
+        passed: what the person thinks
+        repeat: which attempt
+        note: why
+    """
 
     case_id: str
     metric: str
@@ -171,6 +179,10 @@ def panel_agreement(results: Sequence[CaseResult], metric: str) -> Agreement | N
     """How far the judges of a metric agree over a run; None if no attempt has two verdicts or more.
 
     Only attempts with the full number of judges count.
+
+    Args:
+        results: the attempts of the run
+        metric: the name of the metric
     """
     found = [found for result in results for found in result.metrics if found.name == metric]
     rated = [[verdict.value >= one.threshold for verdict in one.verdicts] for one in found]

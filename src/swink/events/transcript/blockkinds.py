@@ -67,7 +67,16 @@ class ThinkingBlock(Struct, frozen=True, tag="thinking"):
 
 
 class ReplyBlock(Struct, frozen=True, tag="reply"):
-    """What the model said: Markdown, or an image that it made."""
+    """What the model said: Markdown, or an image that it made.
+
+    Args:
+        id: the same while the block grows
+        text: what was said so far
+        images: those that the model made
+        model: who said it
+        timestamp: when, in seconds since 1970
+        is_complete: False while it arrives
+    """
 
     id: str
     text: str

@@ -124,7 +124,7 @@ class Transcript:
 
     @classmethod
     def of(cls, source: Conversation | Iterable[Record]) -> "Transcript":
-        """The transcript of a saved session; events of a run that continues it may follow."""
+        """The transcript of a saved session, the `source`; events of a run that continues it may follow."""
         transcript = cls()
         if isinstance(source, Conversation):
             for number, message in source.everything.items():
@@ -168,11 +168,11 @@ class Transcript:
         return self._blocks.since(version)
 
     def inside(self, block: ToolBlock) -> "Mapping[str, Transcript]":
-        """The agents that a call runs, by their names, and "calls" it makes; only of a run one watched."""
+        """What the call of a `block` runs: agents by name, and "calls"; only of a run one watched."""
         return self._calls.inside.get(block.id, {})
 
     def take(self, event: AgentEvent) -> None:
-        """Add what happened next in a run."""
+        """Add the `event` that came next in a run."""
         if type(event) is MessageUpdate:
             delta = event.delta
             growing = self._growing.get(delta.index) or self._begin_block(delta)
@@ -192,11 +192,11 @@ class Transcript:
                 action(self, event)
 
     def meet(self, block: ToolBlock) -> None:
-        """Show a call that no message has: one that another call makes itself."""
+        """Show the `block` of a call that no message has: one that another call makes itself."""
         self._calls.meet(block)
 
     def take_record(self, record: Record) -> None:
-        """Add what comes next in a saved session."""
+        """Add the `record` that comes next in a saved session."""
         match record:
             case MessageSaved(message, number) | CustomSaved(message, number):
                 self._count = number if number >= 0 else self._count
@@ -363,7 +363,7 @@ class Transcript:
         self.pay(report.usage, report.cost)
 
     def pay(self, usage: Usage, cost: Cost | None) -> None:
-        """Add what a summary, or a question beside the conversation, used and cost."""
+        """Add the `usage` and `cost` of a summary, or of a question beside the conversation."""
         self._before = self._before.plus_summary(usage, cost)
         self._totals = self._totals.plus_summary(usage, cost)
 

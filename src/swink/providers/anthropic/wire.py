@@ -109,7 +109,14 @@ def _is_cited(block: Any) -> bool:
 
 
 class AnthropicStreamFn(Adapter):
-    """Claude, or a server with the same Messages API; `base_url` is without `/v1`, as in Anthropic's SDK."""
+    """Claude, or a server with the same Messages API; `base_url` is without `/v1`, as in Anthropic's SDK.
+
+    Args:
+        base_url: the server, by default ANTHROPIC_BASE_URL or Anthropic's
+        api_key: by default ANTHROPIC_API_KEY or the stored key
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
+    """
 
     provider = "anthropic"
     wire = Messages()

@@ -33,6 +33,16 @@ class AzureStreamFn(Adapter):
     The key is `api_key`, AZURE_OPENAI_API_KEY or the stored one. Without one, a bearer token is used: of
     `token_provider`, of `credentials` (or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET), or
     AZURE_OPENAI_AD_TOKEN.
+
+    Args:
+        base_url: the resource, by default AZURE_OPENAI_ENDPOINT
+        api_key: by default AZURE_OPENAI_API_KEY or the stored key
+        api_version: of Azure's API, by default OPENAI_API_VERSION; without one, the newest, /openai/v1
+        deployment: the deployment to ask, whatever the model is called
+        credentials: those of an application in Entra ID
+        token_provider: a function that gives a token of Entra ID
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
     """
 
     provider = "azure"

@@ -27,6 +27,15 @@ class BedrockStreamFn(Adapter):
     `api_key` is a Bedrock API key, by default AWS_BEARER_TOKEN_BEDROCK. Without one, requests are signed with
     `credentials`, or with those that `profile`, the environment or the shared AWS files hold. `credentials`
     may be a function, for keys that expire.
+
+    Args:
+        base_url: the endpoint, by default AWS_ENDPOINT_URL_BEDROCK_RUNTIME or that of the region
+        api_key: a Bedrock API key
+        region: by default AWS_REGION, or that of the profile
+        profile: a section of the shared AWS files
+        credentials: a pair of AWS keys, or a function that gives one
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
     """
 
     provider = "bedrock"

@@ -73,7 +73,14 @@ class GenerateContent(Wire):
 
 
 class GeminiStreamFn(Adapter):
-    """Gemini; `base_url` is without the API version, as in Google's own SDK."""
+    """Gemini; `base_url` is without the API version, as in Google's own SDK.
+
+    Args:
+        base_url: the server, by default GOOGLE_GEMINI_BASE_URL or Google's
+        api_key: by default GOOGLE_API_KEY, GEMINI_API_KEY or the stored key
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
+    """
 
     provider = "gemini"
     wire = GenerateContent()

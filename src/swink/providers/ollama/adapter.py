@@ -18,6 +18,14 @@ class OllamaStreamFn(Adapter):
     """Models that an Ollama server runs; `base_url` is what Ollama's own SDK calls the host.
 
     `num_ctx` fixes the size of the context; without it the size follows the conversation.
+
+    Args:
+        base_url: the server, by default OLLAMA_HOST or this machine
+        api_key: by default OLLAMA_API_KEY; a server of your own needs none
+        num_ctx: tokens of the context; without it the size follows the conversation
+        keep_alive: how long the model stays loaded, such as "10m"
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
     """
 
     provider = "ollama"

@@ -51,6 +51,13 @@ class ProxyStreamFn(Adapter):
 
     The model is named as the proxy knows it, "anthropic:claude-sonnet-4-6", with or without "proxy:" before
     it. `version=1` speaks the old protocol, which has no tools.
+
+    Args:
+        base_url: the proxy, by default SWINK_PROXY_URL
+        api_key: its token, by default SWINK_PROXY_TOKEN or the stored one
+        version: of the protocol
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
     """
 
     provider = "proxy"

@@ -71,7 +71,14 @@ class Responses(Wire):
 
 
 class ResponsesStreamFn(Adapter):
-    """OpenAI's Responses API, or a server that speaks it; `base_url` ends in /v1."""
+    """OpenAI's Responses API, or a server that speaks it; `base_url` ends in /v1.
+
+    Args:
+        base_url: the server, by default OPENAI_BASE_URL or OpenAI's
+        api_key: by default OPENAI_API_KEY or the stored key
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
+    """
 
     provider = "openai-responses"
     path = "/responses"
@@ -79,7 +86,14 @@ class ResponsesStreamFn(Adapter):
 
 
 class XAIResponsesStreamFn(Adapter):
-    """Grok by the Responses API, with the tools that xAI runs itself; `base_url` ends in /v1."""
+    """Grok by the Responses API, with the tools that xAI runs itself; `base_url` ends in /v1.
+
+    Args:
+        base_url: the server, by default xAI's
+        api_key: by default XAI_API_KEY or the stored key
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
+    """
 
     provider = "xai-responses"
     path = "/responses"

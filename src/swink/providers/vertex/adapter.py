@@ -56,6 +56,15 @@ class VertexStreamFn(Adapter):
     the credentials and "global". `credentials` are google-auth's; without them they are found where Google's
     own tools find them. With an API key (express mode) none are needed. `base_url` may end in the version of
     the API, as it does for AnthropicVertex, or not, as for google-genai.
+
+    Args:
+        project: the project at Google
+        location: the region, or "global"
+        credentials: those of google-auth
+        base_url: the server, by default GOOGLE_VERTEX_BASE_URL or the one of the location
+        api_key: by default GOOGLE_VERTEX_API_KEY or the stored key
+        headers: go with every request, over those that it sets itself
+        allow_http: lets a key travel over plain http beyond this network
     """
 
     provider = "vertex"

@@ -46,7 +46,14 @@ _NOBODY = "it needs approval, and the client that called cannot ask its user"
 
 
 class AgentTool:
-    """Makes agents with a factory and runs them for clients; make it with `open`."""
+    """Makes agents with a factory and runs them for clients; make it with `open`.
+
+    Args:
+        factory: makes the agent of a call
+        output_type: what its runs give
+        name: of the tool
+        description: what clients are told about it
+    """
 
     def __init__(self, factory: Factory, output_type: Any, name: str, description: str) -> None:
         self._factory, self._output = factory, OutputShape(output_type)
@@ -56,7 +63,10 @@ class AgentTool:
     async def open(
         cls, factory: Factory, name: str | None = None, description: str | None = None
     ) -> "AgentTool":
-        """The tool; the factory is asked for one agent, to learn its name and its type of output."""
+        """The tool; the factory is asked for one agent, to learn its name and its type of output.
+
+        `name` and `description` replace those of the agent and the factory.
+        """
         agent = await _make(factory)
         output_type, own_name = agent.output_type, agent.name
         await agent.aclose()

@@ -26,7 +26,14 @@ _FAREWELL = 5.0
 async def serve_http(
     tools: ToolServer, host: str = "127.0.0.1", port: int = 0, token: str | None = None
 ) -> AsyncGenerator[str, None]:
-    """Serve the tools while the block runs, and give their URL; beyond loopback only with a token."""
+    """Serve the tools while the block runs, and give their URL; beyond loopback only with a token.
+
+    Args:
+        tools: what is served
+        host: the address to listen on
+        port: the port; 0 takes a free one
+        token: what clients send as a bearer token
+    """
     if not token and not is_loopback(host):
         remedy = "give a token that clients must send, or serve on 127.0.0.1"
         raise MisuseError(f"serving on {host} lets the whole network use the tools; {remedy}")

@@ -33,6 +33,12 @@ class ToolServer:
 
     `server` is the SDK's, for prompts and resources; a failing call is an error result that says what failed,
     and the traceback goes to the log.
+
+    Args:
+        sdk: the parts of the SDK
+        name: of the server
+        tools: what it offers
+        instructions: what clients are told about all of it
     """
 
     def __init__(self, sdk: ServerSdk, name: str, tools: Sequence[McpTool], instructions: str | None) -> None:
@@ -50,7 +56,7 @@ class ToolServer:
 
     @classmethod
     async def open(cls, name: str, tools: Sequence[McpTool], instructions: str | None = None) -> "ToolServer":
-        """A server, once the SDK has been imported."""
+        """A server of that `name` with `tools` and `instructions`, once the SDK has been imported."""
         return cls(await load_server_sdk(), name, tools, instructions)
 
     async def aclose(self) -> None:
@@ -58,7 +64,7 @@ class ToolServer:
         await self.waiting.aclose()
 
     async def answer(self, context: Any, params: Any, start: Callable[[ServerCall], Awaitable[Any]]) -> Any:
-        """What a request of the client's is answered, asked in however many rounds."""
+        """What a client gets for the request `params`; `start` begins the call, `context` is the SDK's."""
         return await ServerCall(self.sdk, context, params, self.waiting).proceed(start)
 
     async def _list_tools(self, context: Any, params: Any) -> Any:

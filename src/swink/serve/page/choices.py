@@ -41,9 +41,9 @@ class Choosing(Protocol):
     """Where an application lets people choose."""
 
     async def choices(self, caller: Caller, conversation: str | None) -> PageChoices:
-        """What holds for a conversation; for None, what one would begin with."""
+        """What holds for a `conversation` of the `caller`; for None, what one would begin with."""
         ...
 
     async def choose(self, caller: Caller, conversation: str, chosen: PageChoice) -> PageChoices:
-        """Take what was chosen, from the next run on; `Refused` for what is not offered."""
+        """Take what the `caller` has `chosen` for a `conversation`, from its next run on; else `Refused`."""
         ...
