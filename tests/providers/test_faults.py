@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import resource
 import socket
 import ssl
 import time
@@ -371,6 +370,7 @@ def packed() -> bytes:
 
 def peak() -> int:
     """The most memory this process has held, in KiB on Linux and bytes on macOS; either way it only grows."""
+    resource = pytest.importorskip("resource", reason="Windows counts memory in another way")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 

@@ -21,7 +21,7 @@ from swink.tools import workers
 from swink.tools.coding import process
 from swink.tools.coding.process import Launch
 
-AS_ON_WINDOWS = Path(__file__).with_name("windowslike.py")
+FOREIGN = Path(__file__).with_name("foreign.py")
 PAGE = (ROOT / "docs/reference/platforms.md").read_text("utf-8")
 COMMAND = "import sys\nfrom swink.app.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 IMPORTS = "import pkgutil, sys, swink, {names}\nprint(sys.platform)\n"
@@ -56,9 +56,11 @@ from swink.testing import ScriptedModel
 from swink.tools import coding_tools
 
 async def main():
-    model = ScriptedModel([ToolCall("1", "bash", {"command": "ls"}), "done"])
+    calls = [ToolCall("1", "bash", {"command": "ls"}), ToolCall("2", "write_file", {"path": "a", "content": "b"})]
+    model = ScriptedModel([calls, "done"])
     result = await Agent("test:m", stream_fn=model, tools=coding_tools("."), approve=lambda call: True).run("hi")
-    print(result.messages[2].text)
+    for message in result.messages[2:4]:
+        print(message.text)
 
 asyncio.run(main())
 """
@@ -77,22 +79,16 @@ SAID = {
     "docs": (["docs"], "reference/platforms"),
 }
 """Commands of the table, how each is tried, and something that it prints."""
-AS_ON_MACOS = """
-import asyncio, fcntl, sqlite3, ssl, subprocess, sys, sysconfig, tempfile, urllib.request, webbrowser
-asyncio.run(asyncio.sleep(0))
-sysconfig.get_config_vars()
-fcntl.F_FULLFSYNC = fcntl.F_GETFD
-sys.platform = "darwin"
-"""
-"""What stands in front of a program: the standard library is that of this system, swink's choices are not."""
 
 
-def command_of(directory: Path, code: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+def command_of(
+    directory: Path, code: str, *arguments: str, system: str = "win32"
+) -> tuple[list[str], dict[str, str]]:
     """The command line that runs a program as on Windows, and its variables, with a home of its own."""
     program = directory / "program.py"
     program.write_text(code, "utf-8")
     env = {**os.environ, "HOME": str(directory), "LOCALAPPDATA": str(directory), "APPDATA": str(directory)}
-    return [sys.executable, str(AS_ON_WINDOWS), str(program), *arguments], env
+    return [sys.executable, str(FOREIGN), system, str(program), *arguments], env
 
 
 def run(code: str, directory: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -110,10 +106,8 @@ def run(code: str, directory: Path, *arguments: str, **variables: str) -> subpro
 
 def run_as_on_macos(code: str, directory: Path) -> str:
     """What a program prints as on macOS; there it must not complain."""
-    program = directory / "program.py"
-    program.write_text(AS_ON_MACOS + code, "utf-8")
-    env = {**os.environ, "HOME": str(directory)}
-    done = subprocess.run([sys.executable, program], cwd=directory, env=env, capture_output=True, text=True)
+    command, env = command_of(directory, code, system="darwin")
+    done = subprocess.run(command, cwd=directory, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -216,11 +210,14 @@ def test_an_agent_with_a_tool_keeps_its_sessions_as_on_macos(tmp_path: Path):
 
 def test_without_seatbelt_a_command_is_refused_as_on_macos(tmp_path: Path):
     assert "cannot be had here, so the command was not run" in run_as_on_macos(TOOLS, tmp_path)
+    assert (tmp_path / "a").read_text("utf-8") == "b", "file tools need no sandbox there"
 
 
-def test_a_command_of_the_model_is_refused_in_one_sentence(tmp_path: Path):
-    said = run(TOOLS, tmp_path).stdout
-    assert any(sentence in said for sentence in quoted()), said
+def test_what_the_model_may_not_do_is_refused_in_one_sentence(tmp_path: Path):
+    of_command, of_file = run(TOOLS, tmp_path).stdout.splitlines()
+    assert any(sentence in of_command for sentence in quoted()), of_command
+    assert of_file in quoted()
+    assert not (tmp_path / "a").exists()
 
 
 async def test_a_system_that_is_not_posix_starts_no_command(monkeypatch: pytest.MonkeyPatch):

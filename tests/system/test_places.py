@@ -1,7 +1,6 @@
 """Places: the user's directories are absolute, the same everywhere, and found without HOME too."""
 
 import os
-import pwd
 import sys
 from pathlib import Path
 
@@ -34,6 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user whom the password database does not know, as in many containers."""
+    pwd = pytest.importorskip("pwd", reason="Windows has no password database")
     monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
 
 
@@ -77,6 +77,7 @@ def test_the_caches_of_swink_alone_can_be_put_elsewhere(home: Path, monkeypatch:
 def test_without_home_the_password_database_says_where_it_is(
     value: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    pwd = pytest.importorskip("pwd", reason="Windows has no password database")
     entry = pwd.struct_passwd(("me", "x", 1, 1, "", str(tmp_path / "listed"), "/bin/sh"))
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: entry)
     monkeypatch.delenv("HOME") if value is None else monkeypatch.setenv("HOME", value)
