@@ -48,6 +48,10 @@ def test_each_provider_has_a_page_with_what_it_can_do_and_its_models():
         assert f'"models/providers/{name}.md"' in (ROOT / "zensical.toml").read_text("utf-8"), name
 
 
+def test_a_bar_in_code_of_a_table_has_no_backslash_on_the_site():
+    assert site.unescaped("| `a \\| b` | c \\| d |\n`e \\| f`\n") == "| `a | b` | c \\| d |\n`e \\| f`\n"
+
+
 def test_the_list_for_models_has_the_first_sentence_of_a_page(tmp_path: Path):
     page = tmp_path / "page.md"
     page.write_text(
