@@ -4,16 +4,22 @@ What a page shows below a program, as a block of `text`, is what the program pri
 that names a real model asks one on loopback, through the variable that names its address; what it prints is not compared.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from swink.app.assistant.settings import load_settings
+from swink.eval import load_cases
+from swink.system.places import config_dir
 from tests.answering import answering_model
 from tests.counts import MORE
 from tests.local.conftest import weights as weights
-from tests.pages import PAGES, ROOT, Block, files_before, files_of, matches, programs_of, run_block
+from tests.pages import FENCE, PAGES, ROOT, Block, files_before, files_of, matches, programs_of, run_block
 from tests.postgres import postgres as postgres
 
 REAL = re.compile(r"\"(?:anthropic|openai):")
@@ -98,3 +104,45 @@ def test_a_step_says_at_its_top_which_earlier_files_it_uses(page: str):
     used = {f"{name}.py" for name in re.findall(r"^from (\w+) import", rest, re.MULTILINE) if name in earlier}
     assert [name for name in sorted(used - {*files_of(text)}) if f"`{name}`" not in top] == []
     assert used or "needs no other file" in top
+
+
+def blocks_of(language: str, under: str = "") -> list[Any]:
+    """The blocks of configuration on the pages, each by its page."""
+    pages = [page for page in PAGES if str(page.relative_to(ROOT)).startswith(under)]
+    return [
+        pytest.param(match["code"], id=str(page.relative_to(ROOT)))
+        for page in pages
+        for match in FENCE.finditer(page.read_text("utf-8"))
+        if match["language"] == language
+    ]
+
+
+@pytest.mark.parametrize("code", blocks_of("json"))
+def test_json_can_be_read_as_a_whole_or_line_by_line(code: str):
+    try:
+        json.loads(code)
+    except ValueError:
+        assert all(isinstance(json.loads(line), dict) for line in code.splitlines())
+
+
+@pytest.mark.parametrize(
+    "code", [*blocks_of("toml", "docs/coding-agent"), *blocks_of("toml", "docs/reference")]
+)
+def test_settings_of_a_page_are_understood(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = config_dir() / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(code, "utf-8")
+    assert load_settings().problems == ()
+    file.write_text(f"aprove = 1\n{code}", "utf-8")
+    assert load_settings().problems
+
+
+@pytest.mark.parametrize("code", blocks_of("yaml"))
+def test_cases_of_a_page_can_be_loaded(code: str, tmp_path: Path):
+    (tmp_path / "cases.yaml").write_text(code, "utf-8")
+    if "\ncases:" in f"\n{code}":
+        assert load_cases(tmp_path / "cases.yaml")
+    else:
+        assert isinstance(yaml.safe_load(code), dict)

@@ -62,7 +62,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
     Args:
         model: "provider:model", or a `ModelSpec`; with a session it may be left out
         name: what it is called in events, traces and by other agents
-        system_prompt: a text, or a function of a `PromptContext` or of nothing, asked at every turn
+        system_prompt: a text, or a function of a `PromptContext`, called at the start of each run
         tools: typed functions, `Tool`s, or sources of tools such as `McpServers.tools`
         deps: what tools, prompt and policies may use, such as a database; `deps=Db()` makes an `Agent[Db]`
         deps_type: the type of the `deps=` that each run brings, if the agent has none

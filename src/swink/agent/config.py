@@ -130,7 +130,7 @@ class AgentContext(Struct):
     """What a conversation consists of. A running loop reads it at every turn, so changes act at the next.
 
     Args:
-        system_prompt: a text, or a function that writes it at every turn
+        system_prompt: a text, or a function of a `PromptContext` that writes it at the start of each run
         messages: the history
         tools: tools and sources of tools
     """
