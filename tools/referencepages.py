@@ -198,9 +198,8 @@ def promises_page() -> str:
 
     pages: dict[str, list[tuple[str, str]]] = {}
     for page, sentence, test in PROMISES:
-        pages.setdefault(page, []).append(
-            (sentence.replace(" | ", "; ").replace("|", "\\|"), f"`{test.partition('::')[2]}`")
-        )
+        shown = promise_of(sentence, (DOCS / page).read_text("utf-8"))
+        pages.setdefault(page, []).append((shown, f"`{test.partition('::')[2]}`"))
     parts = [
         "# Promises and their tests\n\nEach sentence stands on its page, "
         "and the test beside it fails when it no longer holds. "
@@ -210,6 +209,17 @@ def promises_page() -> str:
         title = (DOCS / page).read_text("utf-8").partition("\n")[0].lstrip("# ")
         parts.append(f"## {title}\n\nFrom [{page}](../{page}).\n\n" + table("promise | test", rows))
     return "\n".join(parts)
+
+
+def promise_of(sentence: str, page: str) -> str:
+    """A sentence of a page; one that stands in a table below "may not" begins with who may not."""
+    below = False
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        below = bool(cells) and (below or cells[-1] == "may not")
+        if below and sentence in cells[-1]:
+            return f"{cells[0]} may not {sentence}"
+    return sentence.replace(" | ", "; ").replace("|", "\\|")
 
 
 WRITTEN: dict[str, Callable[[], str]] = {

@@ -122,7 +122,7 @@ def relinked(text: str, source: str, page: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """A page whose tables have no backslash before a bar in code, as GitHub wants one and the site shows it."""
+    """A page without the backslash before a bar in code of a table: GitHub wants it, the site shows it."""
     return re.sub(
         r"^\|.*$",
         lambda row: re.sub(r"`[^`]*`", lambda code: code[0].replace(r"\|", "|"), row[0]),
