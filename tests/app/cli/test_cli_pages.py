@@ -13,7 +13,7 @@ from swink.errors import MisuseError
 
 PAGES = [
     DocsPage("coding-agent/tui", "# The terminal\n\n## Keys\n\n```sh\n# nothing\n```\n"),
-    DocsPage("library/tools", "# Tools\n\n## Approval of calls\n"),
+    DocsPage("library/tools", "# Tools\n\n## Approval of calls\n\nA Budget.\n"),
     DocsPage("library/index", "# The library\n"),
     DocsPage("project/index", "# The project\n"),
 ]
@@ -22,7 +22,12 @@ PAGES = [
 @pytest.mark.parametrize(
     ("topic", "said"),
     [
-        ("tool", "there is no page 'tool'; near it: library/tools"),
+        ("tool", "there is no page 'tool'; near it: library/tools; in Python, help(swink.tool) explains it"),
+        (
+            "Agent",
+            "there is no page 'Agent'; swink docs lists them; in Python, help(swink.Agent) explains it",
+        ),
+        ("budget", "there is no page 'budget'; near it: library/tools"),
         ("libary/tools", "there is no page 'libary/tools'; near it: library/tools"),
         ("approval", "there is no page 'approval'; near it: library/tools"),
         ("nothing", "there is no page 'nothing'; swink docs lists them"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+import swink
 from swink.app.cli.terminal import table
 from swink.errors import MisuseError
 
@@ -71,14 +72,19 @@ def find_page(pages: Sequence[DocsPage], topic: str) -> DocsPage:
         case [_, *_]:
             raise MisuseError(f"{topic} is the name of {len(found)} pages: {', '.join(found)}")
         case _:
-            raise MisuseError(f"there is no page {topic!r}{_advice(pages, asked)}")
+            raise MisuseError(f"there is no page {topic!r}{_advice(pages, topic)}")
 
 
-def _advice(pages: Sequence[DocsPage], asked: str) -> str:
-    """Near names, then pages with the word in a heading, else how to see them all."""
+def _advice(pages: Sequence[DocsPage], topic: str) -> str:
+    """Near names and headings with the word, else pages that say it often; and what Python explains."""
+    asked = topic.lower()
     names = {page.name: page.name for page in pages}
     names |= {page.name.rpartition("/")[2]: page.name for page in pages}
     near = [names[name] for name in get_close_matches(asked, names, 3, 0.6)]
     near += [page.name for page in pages if any(asked in heading.lower() for heading in page.headings)]
+    if not near:
+        times = {page.name: _FENCED.sub("", page.text).lower().count(asked) for page in pages}
+        near = [name for name in sorted(times, key=lambda name: -times[name])[:3] if times[name]]
     shown = ", ".join(dict.fromkeys(near[:6]))
-    return f"; near it: {shown}" if shown else "; swink docs lists them"
+    python = f"; in Python, help(swink.{topic}) explains it" if topic in swink.__all__ else ""
+    return (f"; near it: {shown}" if shown else "; swink docs lists them") + python
