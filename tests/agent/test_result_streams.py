@@ -354,6 +354,15 @@ async def test_the_cost_of_a_growing_output_is_linear(size: int, monkeypatch: py
     assert work[16_000][1] < 5 * work[4_000][1], "four times the text, about four times the work"
 
 
+async def test_a_text_that_is_no_object_is_not_read_as_the_output(monkeypatch: pytest.MonkeyPatch):
+    read: list[str] = []
+    monkeypatch.setattr(swink.agent.structured, "partial_json", read.append)
+    reply = ["Let me ", *["think about Tokyo. "] * 20, ToolCall("1", NAME, TOKYO)]
+    async with agent_on(reply).stream("q", output=City) as run:
+        assert [value async for value in run.output()] == [City(**TOKYO)]
+    assert not [text for text in read if text.startswith("Let")]
+
+
 async def test_looking_at_a_delta_costs_the_same_however_much_has_arrived():
     """Only a look that is taken joins the pieces: a join per delta would be quadratic, too."""
 

@@ -341,6 +341,7 @@ def test_windows_of_different_histories_do_not_disturb_each_other():
 
 def test_a_finished_history_is_forgotten():
     window = SlidingWindow(500)
+    assert len(window.kept) == 0
     kept = window(History(talk(20)).snapshot(), False)
     assert len(kept) < 40
     assert len(window.kept) == 0
