@@ -7,7 +7,6 @@ thread, and it is left out here. What a thread computes and what it waits for co
 
 import asyncio
 import os
-import sys
 import threading
 import time
 from typing import Any
@@ -20,7 +19,7 @@ class RunningClock:
     """Seconds of the main thread, without those in which it could have run and did not."""
 
     def __init__(self) -> None:
-        self._file = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        self._file = os.open("/proc/self/schedstat", os.O_RDONLY)
         self._looked = self._now = 0.0
         self._waited = self._count()
 
@@ -32,13 +31,12 @@ class RunningClock:
         return self._now
 
     def _count(self) -> float:
-        return int(os.pread(self._file, 100, 0).split()[1]) / 1e9
+        os.lseek(self._file, 0, os.SEEK_SET)
+        return int(os.read(self._file, 100).split()[1]) / 1e9
 
 
 def leave_out_the_wait_for_a_core() -> None:
     """Give every event loop that the main thread makes such a clock; where the system counts nothing, the usual one."""
-    if sys.platform != "linux":
-        return
     try:
         clock = RunningClock()
     except (OSError, IndexError):
@@ -54,4 +52,5 @@ def leave_out_the_wait_for_a_core() -> None:
         asyncio.BaseEventLoop.__init__ = usual  # type: ignore[method-assign]
 
     asyncio.BaseEventLoop.__init__ = begin  # type: ignore[method-assign]
-    os.register_at_fork(after_in_child=begin_as_usual)  # the count is that of the parent
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=begin_as_usual)  # the count is that of the parent

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_a_session_that_another_program_has_deleted_is_not_found(session: SyncSe
         session.append([UserMessage("second")])
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_file_that_was_made_read_only_is_not_written_to(session: SyncSession, folder: Path):
     (folder / "one.jsonl").chmod(0o400)
     with pytest.raises(SessionError, match="chmod"):
@@ -119,7 +120,7 @@ def test_few_files_stay_open_and_none_once_the_store_is_closed_or_gone(folder: P
     assert open_in(folder) == []
 
 
-@pytest.mark.skipif(os.name != "posix", reason="no file stays open")
+@pytest.mark.skipif(sys.platform == "win32", reason="no file stays open")
 def test_a_file_that_the_program_closed_behind_our_back_is_opened_again_and_no_other_is_written_to(
     session: SyncSession, other: SyncStore, folder: Path, tmp_path: Path
 ):
@@ -154,13 +155,15 @@ def test_a_copy_of_a_store_opens_files_of_its_own(folder: Path):
 
 
 @COUNTS_FILES
-def test_an_append_that_fails_leaves_nothing_open(session: SyncSession, monkeypatch: pytest.MonkeyPatch):
+def test_an_append_that_fails_leaves_nothing_open(
+    session: SyncSession, monkeypatch: pytest.MonkeyPatch, instead_of_sync: Any
+):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     folder = Path(session._backend.directory)  # pyright: ignore
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", interrupt)
+        instead_of_sync(patch, interrupt)
         with pytest.raises(KeyboardInterrupt) as first:
             session.append([UserMessage("second")])
     assert open_in(folder) == []

@@ -56,7 +56,7 @@ def read_only() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 @in_cells(
     ("name", "work"),
     [("new.db", "create"), ("sessions.db", "create"), ("sessions.db", "append"), ("sessions.db", "list")],

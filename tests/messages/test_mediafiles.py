@@ -1,6 +1,7 @@
 """Image files: read when a message is made, whatever becomes of them later."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ async def test_a_prompt_with_a_file_that_is_not_there_is_refused(tmp_path: Path)
         await agent.run([Image(FileSource(str(tmp_path / "gone.png")))])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes with the names of files")
 def test_a_pipe_is_refused_without_waiting_for_its_other_end(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.png")
     with pytest.raises(InvalidInput, match="it is not a file"):

@@ -14,7 +14,7 @@ import pytest
 from swink.policies.hooks import Event, Hook, HookAnswer, run_hook
 from swink.policies.hooks.hookprocess import MOST_OUTPUT
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="commands need a POSIX system")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="commands need a POSIX system")
 
 
 async def answer_of(

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import stat
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -418,6 +419,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 def test_log_and_anchor_are_for_their_owner_alone(tmp_path: Path):
     path, anchor = tmp_path / "audit.jsonl", tmp_path / "audit.head"
     before = os.umask(0)
@@ -446,6 +448,7 @@ async def test_a_lock_that_nobody_releases_does_not_hang_the_run(
     assert events(path) == ["after"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes with the names of files")
 async def test_what_is_no_file_is_refused_and_not_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -475,6 +478,7 @@ def _append_on_a_full_disk(path: Path) -> None:
         raise AssertionError("the disk was not full")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the disk is full by a limit of POSIX")
 def test_a_full_disk_costs_the_record_and_the_next_one_follows_on(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     process = multiprocessing.get_context("spawn").Process(target=_append_on_a_full_disk, args=(path,))

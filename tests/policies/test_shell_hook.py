@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +18,7 @@ from swink.policies import Hook, ShellHook
 from swink.policies.hooks import HookGroup
 from swink.testing import ScriptedModel
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="commands need a POSIX system")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="commands need a POSIX system")
 
 
 def hooked(tmp_path: Path, *hooks: Hook, **options: Any) -> ShellHook:

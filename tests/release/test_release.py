@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ from tests.pages import ROOT
 import swink
 from tools import interpreters, lowest, sbom
 
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
@@ -84,8 +86,22 @@ def test_the_list_of_packages_names_everything_that_is_needed_once():
 @left_to_more
 def test_a_wheel_installs_outside_of_the_checkout_and_does_what_it_must():
     """On this Python; `make test-pythons` tries all that are here, and the library's tests on each."""
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    command = [sys.executable, str(ROOT / "tools/pythons.py"), "--smoke", "--only", here]
+    assert f"the version: {swink.__version__}" in tried("--smoke", HERE)
+
+
+@left_to_more
+def test_some_tests_of_the_library_pass_on_the_newest_other_python_that_is_here():
+    others = [each for each in reversed(interpreters.VERSIONS) if each != HERE and interpreters.find(each)]
+    if not others:
+        pytest.skip(f"there is no Python here but {HERE}")
+    said = tried("--sample", others[0])
+    assert f"Python {others[0]}, pinned requirements: a sample of the tests" in said
+    assert int(re.findall(r"(\d+) passed", said)[0]) > 100
+
+
+def tried(part: str, version: str) -> str:
+    """What the tool says of one Python, where everything was well."""
+    command = [sys.executable, str(ROOT / "tools/pythons.py"), part, "--only", version]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"the version: {swink.__version__}" in done.stdout
+    return done.stdout

@@ -41,7 +41,7 @@ NAMES = (
     "posix_spawnp", "pread", "preadv", "pwrite", "pwritev", "readv", "register_at_fork", "sched_getaffinity",
     "sched_setscheduler", "sendfile", "set_blocking", "setpgid", "setsid", "setxattr", "splice", "statvfs", "sync",
     "sysconf", "tcgetpgrp", "tcsetpgrp", "ttyname", "wait", "wait3", "wait4", "writev",
-    "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH", "O_SYNC", "SEEK_DATA", "WNOHANG",
+    "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH", "O_SYNC", "SEEK_DATA",
 )  # fmt: skip
 """What its `os` has not."""
 LINUX_NAMES = (
@@ -88,7 +88,7 @@ def _without_posix() -> None:
         """Directories have no handles."""
         if dir_fd is not None:
             raise NotImplementedError("dir_fd unavailable on this platform")
-        if os.path.isdir(path):
+        if os.path.isdir(path) and not flags & os.O_EXCL:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return usual_open(path, flags, mode)
 
@@ -118,6 +118,11 @@ def _as_on_macos() -> None:
 def _remove(module: types.ModuleType, names: tuple[str, ...]) -> None:
     for name in names:
         vars(module).pop(name, None)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say where these tests believed to be."""
+    terminalreporter.write_line(f"these tests ran as on {sys.platform}")
 
 
 def main(system: str, program: str, *arguments: str) -> None:

@@ -84,7 +84,7 @@ async def run_in_process(module: str, qualname: str, arguments: Mapping[str, Any
     payload = pickle.dumps((main, module, qualname, dict(arguments)))
     # -P: the child imports what this process would import, not what lies in the working directory.
     command = Command((sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path)), None, os.environ)
-    code, answer = await (_run_kept(command, payload) if os.name == "posix" else _run(command, payload))
+    code, answer = await (_run(command, payload) if sys.platform == "win32" else _run_kept(command, payload))
     try:
         value, failure = pickle.loads(answer)
     except (EOFError, pickle.UnpicklingError):

@@ -16,6 +16,7 @@ import marshal
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -37,7 +38,7 @@ MARGIN = 3.0
 CHUNK = 1 << 18
 
 _START = str(Path(__file__).with_name("supervisor") / "start.py")
-_POSIX = os.name == "posix"
+_POSIX = sys.platform != "win32"
 _LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 Reason = Literal["timeout", "killed", "memory", "processes", "disk", "supervisor"]
