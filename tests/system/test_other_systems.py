@@ -64,6 +64,27 @@ async def main():
 
 asyncio.run(main())
 """
+HOOK = """
+import asyncio
+from pathlib import Path
+from swink import Agent, ToolCall, tool
+from swink.policies import Hook, ShellHook
+from swink.policies.hooks import HookGroup
+from swink.testing import ScriptedModel
+
+@tool
+def double(number: int) -> int:
+    "Twice."
+    return 2 * number
+
+async def main():
+    model = ScriptedModel([ToolCall("1", "double", {"number": 21}), "done"])
+    hook = ShellHook(HookGroup((Hook("PreToolUse", "exit 0", ""),), Path(".")))
+    result = await Agent("test:m", stream_fn=model, tools=[double], policies=[hook]).run("hi")
+    print(result.messages[2].text)
+
+asyncio.run(main())
+"""
 AGENTS = """
 from swink import Agent
 from swink.testing import ScriptedModel
@@ -218,6 +239,12 @@ def test_what_the_model_may_not_do_is_refused_in_one_sentence(tmp_path: Path):
     assert any(sentence in of_command for sentence in quoted()), of_command
     assert of_file in quoted()
     assert not (tmp_path / "a").exists()
+
+
+def test_a_hook_that_cannot_be_asked_lets_no_call_run(tmp_path: Path):
+    said = run(HOOK, tmp_path).stdout.strip()
+    assert said.startswith("tool call not run")
+    assert any(said.endswith(sentence) for sentence in quoted()), said
 
 
 async def test_a_system_that_is_not_posix_starts_no_command(monkeypatch: pytest.MonkeyPatch):
