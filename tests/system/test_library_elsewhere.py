@@ -26,7 +26,7 @@ CHOSEN = (
 )  # fmt: skip
 
 
-def tested_on(system: str, *files: str) -> int:
+def passed_on(system: str, *files: str) -> int:
     """How many tests pass there; none may fail."""
     env = {**os.environ, "SWINK_TEST_SYSTEM": system}
     env.pop("SWINK_TEST_MORE", None)  # it would try each property far more often
@@ -39,10 +39,10 @@ def tested_on(system: str, *files: str) -> int:
 
 
 def test_a_sample_passes_as_on_windows():
-    assert tested_on("win32", *SAMPLE) > 50
+    assert passed_on("win32", *SAMPLE) > 30
 
 
 @left_to_more
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_what_the_system_decides_passes_as_on_another_one(system: str):
-    assert tested_on(system, *CHOSEN) > 500
+    assert passed_on(system, *CHOSEN) > 500
