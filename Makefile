@@ -4,8 +4,8 @@ BIN := .venv/bin
 # Tests wait as much as they compute, so there are more processes than cores. TESTS may name some of them.
 WORKERS ?= 4
 TESTS ?=
-# Tests that read the source and no behaviour; make check runs them.
-READERS := tests/test_house.py tests/test_layers.py tests/test_tests.py tests/test_type_checking.py
+# Tests that read the source and the pages, and no behaviour; make check runs them.
+READERS := tests/test_house.py tests/test_layers.py tests/test_tests.py tests/test_type_checking.py tests/test_docs.py
 # Options of benchmarks/localtasks.py, such as smollm2-135m --limit 8
 LOCALTASKS ?=
 # Options of benchmarks/mutants.py, such as --count 20 --only engine/

@@ -5,7 +5,8 @@ The examples are the same in every run, so that a run answers for the change and
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Any
 
 import pytest
@@ -54,3 +55,21 @@ def in_cells(names: Any, cells: Iterable[Any], *, every: int, ids: Any = None) -
         ids = [*ids][::step]
     parametrized = pytest.mark.parametrize(names, [*cells][::step], ids=ids)
     return lambda test: pytest.mark.more(parametrized(test))
+
+
+def crossed(**axes: Mapping[str, Any] | Iterable[Any]) -> Any:
+    """Parametrize a test whose axes have nothing to do with each other: each day every value of each once.
+
+    `make test-more` tries all of them with all. A mapping names its values; others are named by what they are.
+    """
+    named = [
+        [*axis.items()] if isinstance(axis, Mapping) else [(str(v), v) for v in axis]
+        for axis in axes.values()
+    ]
+    most = max(map(len, named))
+    day = [[axis[number % len(axis)] for axis in named] for number in range(most)]
+    cells = [
+        pytest.param(*(value for _, value in cell), id="-".join(name for name, _ in cell))
+        for cell in (product(*named) if MORE else day)
+    ]
+    return lambda test: pytest.mark.more(pytest.mark.parametrize(",".join(axes), cells)(test))

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.counts import crossed
 
 from swink import (
     Agent,
@@ -434,8 +435,7 @@ def test_without_a_key_run_sync_raises_before_the_run_starts_and_names_the_varia
 
 
 @pytest.mark.usefixtures("no_keys")
-@pytest.mark.parametrize("way", ["run", "stream", "result", "iterate"])
-@pytest.mark.parametrize("provider", REMOTE)
+@crossed(provider=REMOTE, way=["run", "stream", "result", "iterate"])
 async def test_every_provider_that_needs_a_key_says_so_at_once(provider: str, way: str):
     agent, collector = Agent(f"{provider}:some-model"), EventCollector()
     agent.subscribe(collector)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import in_cells, left_to_more, tried
+from tests.counts import crossed, in_cells, left_to_more, tried
 from tests.linecount import Lines, lines_of
 from tests.strategies import messages as any_messages
 
@@ -138,8 +138,7 @@ PLACES: dict[str, Callable[[str], list[Record]]] = {
 }
 
 
-@pytest.mark.parametrize("format", EXPORT_FORMATS)
-@pytest.mark.parametrize("place", PLACES)
+@crossed(place=[*PLACES], format=EXPORT_FORMATS)
 def test_no_secret_is_in_any_export_wherever_it_was(place: str, format: Any):
     records = PLACES[place](KEY)
     text = export(stored(records), format)

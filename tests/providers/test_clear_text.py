@@ -6,6 +6,7 @@ import re
 import pytest
 from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import MemoryClient, read
+from tests.counts import crossed
 
 from swink.errors import MisuseError
 from swink.providers.anthropic import AnthropicStreamFn
@@ -45,8 +46,7 @@ async def sent_by(fn, model, **options):
     return client.requests, got.terminal
 
 
-@pytest.mark.parametrize("url", ELSEWHERE)
-@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
+@crossed(adapter=ADAPTERS.values(), url=ELSEWHERE)
 async def test_a_key_is_not_sent_in_clear_text_to_another_machine(adapter: AdapterCase, url: str):
     requests, end = await sent_by(adapter.make(url, KEY), adapter.model)
     assert requests == []
@@ -64,8 +64,7 @@ async def test_a_key_in_the_options_is_not_sent_in_clear_text_either(adapter: Ad
     assert "in clear text" in end.message
 
 
-@pytest.mark.parametrize("url", HERE)
-@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=str)
+@crossed(adapter=ADAPTERS.values(), url=HERE)
 async def test_a_key_is_sent_to_this_machine(adapter: AdapterCase, url: str):
     requests, _ = await sent_by(adapter.make(url, KEY), adapter.model)
     assert KEY in requests[0].headers[adapter.key_header]

@@ -10,6 +10,7 @@ from adapters import ADAPTERS, KEY, AdapterCase
 from faults import Connection, FaultServer, Talk, answering, silent
 from frames import event_frame
 from loopback import sse
+from tests.counts import crossed
 
 from swink import Agent, ExponentialBackoff
 from swink.agent.agentresult import AgentResult
@@ -111,8 +112,7 @@ async def cut_off(adapter: AdapterCase, body: bytes, cut: str) -> AgentResult:
         return await agent.run("Hello")
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("name", REPORTED)
+@crossed(name=[*REPORTED], cut=CUTS)
 async def test_what_was_reported_before_a_cut_is_kept_and_priced_and_the_rest_is_unknown(name: str, cut: str):
     result = await cut_off(ADAPTERS[name], REPORTED[name], cut)
     message = result.messages[-1]
@@ -127,8 +127,7 @@ def test_every_adapter_is_cut_off():
     assert set(REPORTED) == set(ADAPTERS)
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("name", UNREPORTED)
+@crossed(name=[*UNREPORTED], cut=CUTS)
 async def test_a_reply_that_is_cut_off_before_anything_is_reported_is_unknown_and_not_free(
     name: str, cut: str
 ):

@@ -29,7 +29,7 @@ from faults import (
     stalling_in_a_refusal,
 )
 from loopback import Read, read
-from tests.counts import in_cells
+from tests.counts import crossed, in_cells
 
 from swink import Agent, ExponentialBackoff
 from swink.agent.agentresult import AgentResult
@@ -143,8 +143,7 @@ async def test_a_server_that_does_not_speak_tls_is_a_network_error(adapter: Adap
         await server.all_closed()
 
 
-@each
-@pytest.mark.parametrize("how", ["close", "reset"])
+@crossed(adapter=ADAPTERS, how=["close", "reset"])
 async def test_a_kept_connection_that_the_server_had_given_up_is_not_an_error(adapter: AdapterCase, how: str):
     async with facing(adapter, hanging_up(adapter, 1, how)) as (fn, server):
         for _ in range(2):
@@ -152,8 +151,7 @@ async def test_a_kept_connection_that_the_server_had_given_up_is_not_an_error(ad
     assert (len(server.requests), server.connections) == (3, 2)
 
 
-@each
-@pytest.mark.parametrize("how", ["close", "reset"])
+@crossed(adapter=ADAPTERS, how=["close", "reset"])
 async def test_a_new_connection_that_is_dropped_is_not_tried_again_by_the_adapter(
     adapter: AdapterCase, how: str
 ):
@@ -162,8 +160,7 @@ async def test_a_new_connection_that_is_dropped_is_not_tried_again_by_the_adapte
     assert len(server.requests) == 1
 
 
-@each
-@pytest.mark.parametrize("how", ["close", "reset"])
+@crossed(adapter=ADAPTERS, how=["close", "reset"])
 async def test_a_whole_reply_whose_framing_ends_badly_is_kept(adapter: AdapterCase, how: str):
     async with facing(adapter, dropping(adapter, how)) as (fn, server):
         result = await ask(fn, adapter)
@@ -219,8 +216,7 @@ HANGING = {
 }
 
 
-@each
-@pytest.mark.parametrize("where", HANGING)
+@crossed(adapter=ADAPTERS, where=[*HANGING])
 async def test_an_abort_wins_at_once_and_drops_the_connection(adapter: AdapterCase, where: str):
     async with facing(adapter, HANGING[where](adapter)) as (fn, server):
         agent = agent_for(fn, adapter, Timeout(idle=60, first=60))
@@ -271,8 +267,7 @@ THROTTLED = {
 }
 
 
-@each
-@pytest.mark.parametrize("form", THROTTLED)
+@crossed(adapter=ADAPTERS, form=[*THROTTLED])
 async def test_throttling_says_how_long_to_wait(adapter: AdapterCase, form: str):
     headers, seconds = THROTTLED[form]
     async with facing(adapter, answering(429, b'{"error": {"message": "slow down"}}', **headers())) as (
@@ -286,8 +281,7 @@ async def test_throttling_says_how_long_to_wait(adapter: AdapterCase, form: str)
     assert error.retry_after == (pytest.approx(seconds, abs=60) if form == "date" else seconds)
 
 
-@each
-@pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 529])
+@crossed(adapter=ADAPTERS, status=[408, 500, 502, 503, 504, 529])
 async def test_trouble_on_the_other_side_is_a_network_error(adapter: AdapterCase, status: int):
     async with facing(
         adapter, answering(status, b'{"error": {"message": "overloaded"}}', retry_after="3")
@@ -299,8 +293,7 @@ async def test_trouble_on_the_other_side_is_a_network_error(adapter: AdapterCase
     assert error.retry_after == 3
 
 
-@each
-@pytest.mark.parametrize("status", [401, 403])
+@crossed(adapter=ADAPTERS, status=[401, 403])
 async def test_a_refused_key_is_an_auth_error_that_does_not_repeat_it(adapter: AdapterCase, status: int):
     body = f'{{"error": {{"message": "Incorrect key provided: {KEY}. See \\"{KEY}\\""}}}}'.encode()
     async with facing(adapter, answering(status, body)) as (fn, server):
@@ -328,8 +321,7 @@ async def test_a_page_instead_of_a_stream_says_that_the_url_is_wrong(adapter: Ad
     assert "base_url" in error.message
 
 
-@each
-@pytest.mark.parametrize("media_type", ["application/json", "text/plain", "application/octet-stream", ""])
+@crossed(adapter=ADAPTERS, media_type=["application/json", "text/plain", "application/octet-stream", ""])
 async def test_an_answer_that_is_something_else_is_an_error_and_no_empty_reply(
     adapter: AdapterCase, media_type: str
 ):
@@ -348,8 +340,7 @@ async def test_a_stream_under_another_name_is_still_read(adapter: AdapterCase):
         assert (await ask(fn, adapter)).message.text == "".join(PIECES)
 
 
-@each
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@crossed(adapter=ADAPTERS, status=[301, 302, 303, 307, 308])
 async def test_a_redirect_is_not_followed_and_the_key_goes_nowhere(adapter: AdapterCase, status: int):
     async with FaultServer(replying(adapter)) as other:
         elsewhere = f"http://localhost:{other.port}/?key={KEY}"

@@ -11,7 +11,7 @@ from adapters import ADAPTERS, KEY, AdapterCase
 from hypothesis import example, given
 from hypothesis import strategies as st
 from loopback import MemoryClient, read, sse
-from tests.counts import tried
+from tests.counts import crossed, tried
 
 from swink.providers.anthropic import AnthropicStreamFn
 from swink.providers.azure import AzureStreamFn
@@ -51,8 +51,7 @@ def hidden(secret: str, error: Error) -> None:
             assert piece not in text, (piece, text)
 
 
-@pytest.mark.parametrize("spelling", [name for name in SPELLINGS if name != "lower url"])
-@pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=ADAPTERS)
+@crossed(adapter=ADAPTERS, spelling=[name for name in SPELLINGS if name != "lower url"])
 async def test_a_refusal_that_repeats_the_key_does_not_show_it(adapter: AdapterCase, spelling: str):
     for key in (KEY, ODD_KEY):
         said = SPELLINGS[spelling](key)
@@ -98,8 +97,7 @@ async def test_a_refusal_in_pieces_does_not_show_a_key_that_stands_in_two_of_the
     hidden(ODD_KEY, end)
 
 
-@pytest.mark.parametrize("spelling", [name for name in SPELLINGS if name != "lower url"])
-@pytest.mark.parametrize("filler", [0, 1500, 2000, 8100])
+@crossed(spelling=[name for name in SPELLINGS if name != "lower url"], filler=[0, 1500, 2000, 8100])
 async def test_the_session_token_of_bedrock_is_not_shown(spelling: str, filler: int):
     fn = BedrockStreamFn(
         region="us-east-1", credentials=Credentials("AKIDEXAMPLE12345", "s3cret-s3cret", TOKEN)

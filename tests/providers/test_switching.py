@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from loopback import OWN_FIXTURES, WEATHER, LoopbackServer, MemoryClient, Tool, read
 from msgspec.structs import replace
-from tests.counts import MORE, tried
+from tests.counts import MORE, crossed, tried
 from validators import calls_and_results, check_request
 
 from swink import Agent
@@ -438,8 +438,7 @@ BLOCKS = {
 }
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-@targets
+@crossed(target=EVERY, name=[*BLOCKS])
 async def test_documents_and_sound_are_sent_or_refused_by_name_and_never_dropped(
     target: AdapterCase, name: str
 ):
