@@ -39,7 +39,7 @@ NAMES = (
     "getpgid", "getpgrp", "getpriority", "getsid", "getuid", "getxattr", "killpg", "lchown", "listxattr", "lockf",
     "memfd_create", "mkfifo", "mknod", "nice", "openpty", "pathconf", "pidfd_open", "pipe2", "posix_spawn",
     "posix_spawnp", "pread", "preadv", "pwrite", "pwritev", "readv", "register_at_fork", "sched_getaffinity",
-    "sched_setscheduler", "sendfile", "set_blocking", "setpgid", "setsid", "setxattr", "splice", "statvfs", "sync",
+    "sched_setscheduler", "sendfile", "setpgid", "setsid", "setxattr", "splice", "statvfs", "sync",
     "sysconf", "tcgetpgrp", "tcsetpgrp", "ttyname", "wait", "wait3", "wait4", "writev",
     "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH", "O_SYNC", "SEEK_DATA",
 )  # fmt: skip

@@ -16,6 +16,8 @@ from tests.counts import left_to_more
 from swink.tools import ToolContext, workers
 from swink.tools.workers import Abandoned, WorkerDied, run_in_process, run_in_thread
 
+ENDS_THE_TREE = pytest.mark.skipif(sys.platform == "win32", reason="there the process alone is ended")
+
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
 
@@ -243,6 +245,7 @@ class Links:
             await asyncio.gather(*self.ended)
 
 
+@ENDS_THE_TREE
 async def test_cancellation_kills_the_process_and_all_it_started():
     async with Links() as links:
         task = asyncio.create_task(isolated(worker_tools.hold, port=links.port))
@@ -253,6 +256,7 @@ async def test_cancellation_kills_the_process_and_all_it_started():
         await links.all_gone()
 
 
+@ENDS_THE_TREE
 async def test_what_a_finished_process_left_running_is_killed_too():
     async with Links() as links:
         assert await isolated(worker_tools.leave_behind, port=links.port) == "ready"
@@ -296,6 +300,7 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
 @needs_proc
+@ENDS_THE_TREE
 async def test_cancellation_reaches_children_in_sessions_of_their_own(tmp_path: Path):
     scattered = Scattered(tmp_path)
     task = asyncio.create_task(isolated(worker_tools.scatter, marks=str(tmp_path)))
@@ -308,6 +313,7 @@ async def test_cancellation_reaches_children_in_sessions_of_their_own(tmp_path: 
 
 
 @needs_proc
+@ENDS_THE_TREE
 async def test_a_result_comes_at_once_and_leaves_no_child_in_a_session_of_its_own(tmp_path: Path):
     """The children hold the pipe of the result, too."""
     async with asyncio.timeout(40):  # the children live for 60 seconds
@@ -316,6 +322,7 @@ async def test_a_result_comes_at_once_and_leaves_no_child_in_a_session_of_its_ow
 
 
 @needs_proc
+@ENDS_THE_TREE
 async def test_impatient_cancellation_leaves_no_child_either(tmp_path: Path):
     scattered = Scattered(tmp_path)
     task = asyncio.create_task(isolated(worker_tools.scatter, marks=str(tmp_path)))
@@ -327,6 +334,7 @@ async def test_impatient_cancellation_leaves_no_child_either(tmp_path: Path):
 
 
 @needs_proc
+@ENDS_THE_TREE
 async def test_death_of_the_program_around_ends_its_isolated_tools(tmp_path: Path):
     program = f"""
 import asyncio
