@@ -103,6 +103,7 @@ def test_a_file_that_was_made_read_only_is_not_written_to(session: SyncSession, 
 
 
 @COUNTS_FILES
+@pytest.mark.skipif(sys.platform == "win32", reason="no file stays open")
 def test_few_files_stay_open_and_none_once_the_store_is_closed_or_gone(folder: Path):
     store = JsonlStore(folder).sync
     sessions = [store.create() for _ in range(40)]

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -142,6 +140,6 @@ def test_a_program_that_is_killed_leaves_a_file_that_lacks_only_its_end(tmp_path
     ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == b"ready\n"
-        os.kill(program.pid, signal.SIGKILL)
+        program.kill()
     text = (tmp_path / "trace.json").read_text("utf-8")
     assert len(json.loads(text + "]")) >= 50
