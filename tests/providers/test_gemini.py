@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import WEATHER, MemoryClient, Tool, cut_places, framed, own_fixtures, read, recorded, sse
 from tests.counts import in_cells
+from tests.pins import compares_with
 from validators import check_gemini
 
 from swink.errors import NetworkError
@@ -663,6 +664,7 @@ async def test_every_finish_reason_has_its_outcome(reason, outcome):
         )
 
 
+@compares_with("google-genai")
 def test_every_finish_reason_of_the_sdk_is_in_the_table():
     from google.genai import types
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from loopback import WEATHER, MemoryClient, check_types, sse
 from msgspec import Struct
+from tests.pins import compares_with
 
 from swink import Agent
 from swink.messages import Capabilities, ModelSpec, UserMessage
@@ -251,6 +252,7 @@ async def test_models_that_do_not_think_now_take_a_temperature():
     assert (await asked(GROK, temperature=0.2)).sent["temperature"] == 0.2
 
 
+@compares_with("openai")
 @pytest.mark.parametrize(
     ("name", "cache", "said"),
     [

@@ -11,6 +11,7 @@ from typing import Any
 import opentelemetry.semconv
 import pytest
 from msgspec import Struct
+from tests.pins import compares_with
 from tests.providers.loopback import LoopbackServer, sse
 from tests.telemetry.seen import Seen
 from tests.telemetry.test_telemetry_wire import HERE
@@ -111,6 +112,7 @@ async def everything() -> None:
         await Agent("openai:m", stream_fn=model).run("hi")
 
 
+@compares_with("opentelemetry-semantic-conventions")
 async def test_every_attribute_that_is_set_is_in_the_registry_or_our_own(seen: Seen):
     seen.instrument(content=True)
     await everything()
@@ -121,6 +123,7 @@ async def test_every_attribute_that_is_set_is_in_the_registry_or_our_own(seen: S
     assert len(told) >= 45  # all of them were tried
 
 
+@compares_with("opentelemetry-semantic-conventions")
 def test_every_metric_is_in_the_registry():
     # The two of agents and tools are in the repository that the conventions of GenAI moved to.
     moved = {"gen_ai.invoke_agent.duration", "gen_ai.execute_tool.duration"}
