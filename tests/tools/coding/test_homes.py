@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from calling import call, shell
-from tests.counts import cell_of_more
+from tests.counts import crossed, in_cells
 
 from swink.tools import Tool, Workspace
 from swink.tools.coding.bash import bash_tools
@@ -16,7 +16,9 @@ from swink.tools.coding.mounts import build_mounts
 from swink.tools.coding.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
-backends = pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+on_bubblewrap = in_cells("backend", ["bubblewrap", "landlock"], every=2)
+on_landlock = in_cells("backend", ["landlock", "bubblewrap"], every=2)
+"""For what the supervisor does around a command, the same with both."""
 
 PLANTS = [
     ".ssh/rc", ".ssh/authorized_keys", ".gnupg/gpg.conf", ".aws/config", ".config/direnv/direnvrc", ".direnvrc",
@@ -68,10 +70,10 @@ def tree(home: Path) -> dict[str, str]:
     }
 
 
-@backends
-@pytest.mark.parametrize(
-    ("full", "above"),
-    [(False, False), (True, True), cell_of_more(True, False), cell_of_more(False, True)],
+@crossed(
+    backend=["bubblewrap", "landlock"],
+    full={"lean": False, "full": True},
+    above={"the home": False, "above": True},
 )
 async def test_commands_plant_nothing_in_a_home(
     tmp_path: Path, backend: Any, full: bool, above: bool, need, monkeypatch: pytest.MonkeyPatch
@@ -96,7 +98,7 @@ async def test_the_plants_take_where_nothing_holds_them(tmp_path: Path):
     assert len(tree(home)) > len(PLANTS)
 
 
-@backends
+@on_landlock
 async def test_ordinary_folders_and_files_of_a_home_can_be_written(
     tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
 ):
@@ -114,7 +116,7 @@ async def test_ordinary_folders_and_files_of_a_home_can_be_written(
     assert not (tmp_path / "Documents/deep").exists()
 
 
-@backends
+@on_bubblewrap
 async def test_what_hidden_links_of_a_home_lead_to_is_not_changed(
     tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
 ):
@@ -141,8 +143,7 @@ async def test_what_hidden_links_of_a_home_lead_to_is_not_changed(
     assert (tmp_path / "dotfiles/notes/a").read_text() == "ok\n"
 
 
-@backends
-@pytest.mark.parametrize("way", ["link", "passwd", "another-user"])
+@crossed(backend=["bubblewrap", "landlock"], way=["link", "passwd", "another-user"])
 async def test_a_home_is_known_however_it_is_named(
     tmp_path: Path, backend: Any, way: str, need, monkeypatch: pytest.MonkeyPatch
 ):
@@ -175,7 +176,7 @@ def list_in_passwd(monkeypatch: pytest.MonkeyPatch, home: Path, *, own: bool) ->
     monkeypatch.setattr("pwd.getpwall", lambda: [user, nobody])
 
 
-@backends
+@on_bubblewrap
 async def test_a_workspace_inside_a_home_is_writable_as_a_whole(
     tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
 ):
@@ -196,7 +197,7 @@ def bash_in(root: Path, backend: Any) -> Tool:
     return bash_tools(Workspace(root), Sandbox(root, backends=(backend,)))[0]
 
 
-@backends
+@on_landlock
 async def test_a_command_that_fails_in_a_home_is_told_why(
     tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
 ):

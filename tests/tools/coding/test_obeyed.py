@@ -20,6 +20,9 @@ from swink.tools.coding.sandbox import Sandbox
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 backends = pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+on_bubblewrap = in_cells("backend", ["bubblewrap", "landlock"], every=2)
+on_landlock = in_cells("backend", ["landlock", "bubblewrap"], every=2)
+"""For what the supervisor does around a command, the same with both."""
 ROOT = "/work"
 LISTED = [entry for entries in GROUPS.values() for entry in entries]
 PLANTS = [
@@ -141,7 +144,7 @@ def test_what_makes_a_directory_of_any_name_a_repository_is_obeyed(
 
 
 @linux
-@backends
+@on_landlock
 async def test_a_command_that_completes_a_repository_leaves_it_harmless(
     tmp_path: Path, backend: Any, need: Any
 ):
@@ -193,7 +196,7 @@ COPIES = ": > .mcp.json.refused; for i in $(seq 2 999); do : > .mcp.json.refused
 
 
 @linux
-@backends
+@on_landlock
 @in_cells(
     "attack",
     [
@@ -237,7 +240,7 @@ READ_ONLY = {
 
 
 @linux
-@backends
+@on_landlock
 @pytest.mark.skipif(sys.platform == "linux" and os.getuid() != 0, reason="only root can become another user")
 def test_taking_away_rights_keeps_no_plant_from_being_undone(backend: str, need):
     """As an ordinary user: root may write in every directory."""
@@ -291,7 +294,7 @@ async def test_commands_change_nothing_that_programs_obey_at_any_depth(tmp_path:
 
 
 @linux
-@backends
+@on_bubblewrap
 async def test_a_repository_of_pipes_holds_no_command_up(tmp_path: Path, backend: Any, need):
     need(backend)
     for repository in (".git", "sub/.git"):
@@ -303,7 +306,7 @@ async def test_a_repository_of_pipes_holds_no_command_up(tmp_path: Path, backend
 
 
 @linux
-@backends
+@on_landlock
 async def test_version_control_of_every_kind_can_still_be_used(tmp_path: Path, backend: Any, need):
     need(backend)
     for name in (".hg/hgrc", ".hg/store/data", ".jj/repo/config.toml", ".svn/wc.db"):
@@ -348,7 +351,7 @@ async def test_a_command_that_meets_a_file_it_may_not_change_is_told_why(tmp_pat
 
 
 @linux
-@backends
+@on_landlock
 async def test_a_thousand_folders_of_editors_are_no_trouble(tmp_path: Path, backend: Any, need):
     need(backend)
     for number in range(1_000):
@@ -398,7 +401,7 @@ async def test_dependencies_can_be_replaced_as_a_whole(tmp_path: Path, need):
 
 
 @linux
-@backends
+@on_bubblewrap
 async def test_what_another_command_has_just_made_is_not_taken_for_given(tmp_path: Path, backend: Any, need):
     need(backend)
     boxes = [Sandbox(tmp_path, backends=(backend,)) for _ in range(2)]
@@ -420,7 +423,7 @@ async def test_what_another_command_has_just_made_is_not_taken_for_given(tmp_pat
 
 
 @linux
-@backends
+@on_landlock
 async def test_what_a_link_in_dependencies_leads_to_stays_as_it_was(tmp_path: Path, backend: Any, need):
     need(backend)
     for name in ("node_modules/pad", "shared/editor"):
@@ -433,7 +436,7 @@ async def test_what_a_link_in_dependencies_leads_to_stays_as_it_was(tmp_path: Pa
 
 
 @linux
-@backends
+@on_bubblewrap
 async def test_branches_that_are_called_like_such_files_stay(tmp_path: Path, backend: Any, need):
     need(backend)
     work = "git init -q r; cd r; git -c user.name=a -c user.email=a@b commit -qm x --allow-empty; git branch mise.toml"

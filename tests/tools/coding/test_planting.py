@@ -20,7 +20,9 @@ from swink.tools.coding.supervisor.reservation import MARK, release, reserve
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 BACKENDS = ["bubblewrap", "landlock"]
-backends = pytest.mark.parametrize("backend", BACKENDS)
+on_bubblewrap = in_cells("backend", BACKENDS, every=2)
+on_landlock = in_cells("backend", BACKENDS[::-1], every=2)
+"""For what the supervisor does around a command, the same with both."""
 
 EVIL = "[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = touch $PWNED; false\\n[alias]\\n\\tst = !touch $PWNED\\n"
 HOOK = "#!/bin/sh\\ntouch $PWNED\\n"
@@ -197,7 +199,7 @@ async def test_git_obeys_nothing_that_a_command_planted(tmp_path: Path, name: st
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("name", sorted(ATTACKS) if MORE else sorted(ATTACKS)[::12])
+@pytest.mark.parametrize("name", sorted(ATTACKS) if MORE else sorted(ATTACKS)[::18])
 async def test_the_plants_bite_where_nothing_holds_them(tmp_path: Path, name: str):
     scene, attack = ATTACKS[name]
     root, pwned = tmp_path / "workspace", tmp_path / "pwned"
@@ -209,7 +211,7 @@ async def test_the_plants_bite_where_nothing_holds_them(tmp_path: Path, name: st
     assert obeyed(root, pwned), name
 
 
-@backends
+@on_bubblewrap
 async def test_hooks_that_the_users_own_configuration_names_are_reserved(
     tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
 ):
@@ -226,7 +228,7 @@ async def test_hooks_that_the_users_own_configuration_names_are_reserved(
     assert not (root / ".githooks").exists()
 
 
-@backends
+@on_landlock
 async def test_an_empty_directory_of_the_users_stays_however_new_it_is(
     tmp_path: Path, backend: Any, need: Any
 ):
@@ -259,7 +261,7 @@ NAMES = [
 ]
 
 
-@backends
+@on_landlock
 async def test_a_directory_that_becomes_a_repository_later_is_judged_then(tmp_path: Path, backend: Any, need):
     need(backend)
     root, pwned = repository(tmp_path / "workspace"), tmp_path / "pwned"
@@ -269,7 +271,7 @@ async def test_a_directory_that_becomes_a_repository_later_is_judged_then(tmp_pa
     assert not obeyed(root, pwned)
 
 
-@backends
+@on_bubblewrap
 @in_cells(
     "later",
     ["true", "plant s/.git", 'printf "[core]\\nfsmonitor = touch $PWNED\\n" > a/.git/config; echo x > .exrc'],
@@ -298,7 +300,7 @@ async def test_a_command_takes_nothing_for_given_that_another_has_just_made(
     assert (root / ".nvimrc").read_text() == "mine"
 
 
-@backends
+@on_bubblewrap
 async def test_what_programs_obey_is_neither_made_nor_changed(tmp_path: Path, backend: Any, need):
     need(backend)
     missing, there = tmp_path / "missing", tmp_path / "there"
@@ -319,7 +321,7 @@ async def test_what_programs_obey_is_neither_made_nor_changed(tmp_path: Path, ba
         assert [(path.name, path.read_text()) for path in (there / name).iterdir()] == [("old", "old")], name
 
 
-@backends
+@on_landlock
 async def test_start_up_files_of_a_home_stay(
     tmp_path: Path, backend: Any, need, monkeypatch: pytest.MonkeyPatch
 ):
@@ -340,7 +342,7 @@ async def test_start_up_files_of_a_home_stay(
         assert not (tmp_path / name).exists(), name
 
 
-@backends
+@on_bubblewrap
 async def test_ordinary_work_with_git_goes_on(tmp_path: Path, backend: Any, need):
     need(backend)
     root = with_submodule(tmp_path / "workspace")
@@ -420,7 +422,7 @@ def supervisors() -> list[int]:
     return mine + [pid for pid, parent in inner if parent in mine]
 
 
-@backends
+@on_landlock
 async def test_things_are_put_right_when_the_supervisor_is_killed(tmp_path: Path, backend: Any, need):
     need(backend)
     root = repository(tmp_path / "workspace")

@@ -123,7 +123,7 @@ async def test_cancellation_leaves_no_descendant_alive(box: Sandbox, tmp_path: P
     assert alive(str(tmp_path / "mark")) == []
 
 
-@places
+@in_one_place
 async def test_impatient_cancellation_still_leaves_nothing(box: Sandbox, tmp_path: Path):
     task = asyncio.create_task(run_shell(box, family(tmp_path)))
     await wait_for_family(tmp_path)
@@ -134,7 +134,7 @@ async def test_impatient_cancellation_still_leaves_nothing(box: Sandbox, tmp_pat
     assert alive(str(tmp_path / "mark")) == []
 
 
-@places
+@in_one_place
 async def test_timeout_ends_the_whole_tree(box: Sandbox, tmp_path: Path):
     for wall in PATIENCE:
         root = tmp_path / str(wall)
@@ -147,7 +147,7 @@ async def test_timeout_ends_the_whole_tree(box: Sandbox, tmp_path: Path):
     pytest.fail("never complete")
 
 
-@places
+@in_one_place
 async def test_background_processes_end_with_the_command(box: Sandbox, tmp_path: Path):
     """They hold the pipe, too, so a tool that waited for its end would hang."""
     ending, output = await run_shell(box, f"{family(tmp_path)} parent-leaves; echo done")
@@ -176,7 +176,7 @@ AGAINST = {
 @pytest.mark.parametrize("against", list(AGAINST) if MORE else ["stop", "guardian first"])
 async def test_a_command_that_attacks_its_supervisor_is_ended_all_the_same(tmp_path: Path, against: str):
     attack = AGAINST[against]
-    for wall in PATIENCE[1:]:
+    for wall in (2.0, *PATIENCE[1:]):
         root = tmp_path / str(wall)
         root.mkdir()
         ready = f"until [ $(ls {root}/mark | wc -l) = 6 ]; do sleep 0.01; done"
@@ -251,7 +251,7 @@ async def test_term_comes_before_kill(tmp_path: Path):
     assert (tmp_path / "said").read_text() == "terminated\n"
 
 
-@pytest.mark.parametrize("moment", [0, 0.001, 0.005, 0.01, 0.02, 0.03, 0.05])
+@in_cells("moment", [0, 0.001, 0.005, 0.01, 0.02, 0.03, 0.05], every=2)
 async def test_cancellation_at_any_moment_of_the_start_leaves_nothing(tmp_path: Path, moment: float):
     mark = f"sleep 4{int(moment * 1000):03d}.{os.getpid()}"
     task = asyncio.create_task(run_shell(Sandbox(tmp_path, "none"), mark))
@@ -263,7 +263,7 @@ async def test_cancellation_at_any_moment_of_the_start_leaves_nothing(tmp_path: 
 
 
 @pytest.mark.more
-@places
+@in_one_place
 async def test_a_flood_of_output_takes_little_memory(box: Sandbox):
     flood = 1_000_000_000 if MORE else 200_000_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -293,15 +293,20 @@ async def test_stdout_and_stderr_come_in_the_order_written(tmp_path: Path):
     assert output.text() == "1\n2\n3\n4\n"
 
 
-@places
+@in_one_place
 async def test_there_is_no_input(box: Sandbox):
     ending, output = await run_shell(box, "cat; read x; echo $?")
     assert (ending.code, output.text()) == (0, "1\n")
 
 
-@places
-@pytest.mark.parametrize(
-    ("command", "code", "number"), [("exit 7", 7, None), ("kill -9 $$", 137, 9), ("kill -TERM $$", 143, 15)]
+@in_cells(
+    ("level", "backend", "command", "code", "number"),
+    [
+        (*place, *ending)
+        for place in PLACES
+        for ending in (("kill -9 $$", 137, 9), ("kill -TERM $$", 143, 15), ("exit 7", 7, None))
+    ],
+    every=4,
 )
 async def test_exit_codes_are_those_of_a_shell(box: Sandbox, command: str, code: int, number: int | None):
     ending, _ = await run_shell(box, command)
@@ -336,7 +341,7 @@ async def test_limit_of_processor_time(box: Sandbox):
     assert ending.reason is None
 
 
-@places
+@in_one_place
 async def test_limit_of_memory_of_one_process(box: Sandbox):
     ending, output = await run_shell(
         box, f"{sys.executable} -c 'x = bytearray(300 << 20); print(len(x))'", Limits(memory=200 << 20)
@@ -345,7 +350,7 @@ async def test_limit_of_memory_of_one_process(box: Sandbox):
     assert ending.code != 0
 
 
-@places
+@in_one_place
 async def test_limit_of_memory_of_many_processes_together(box: Sandbox):
     hog = f"{sys.executable} -c 'import time; x = b\"x\" * (60 << 20); time.sleep(20)'"
     ending, _ = await run_shell(box, " & ".join([hog] * 4) + " & wait", Limits(wall=20, memory=150 << 20))
@@ -377,7 +382,7 @@ def only_hoarder() -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.usefixtures("only_hoarder")
-@places
+@in_one_place
 @in_cells("how", HOARDERS, every=3)
 async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Path, how: str):
     (tmp_path / "hoard.py").write_text(f"import mmap, os, time\n{HOARDERS[how]}\ntime.sleep(20)\n")
@@ -386,7 +391,7 @@ async def test_limit_of_memory_outside_of_any_process(box: Sandbox, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("only_hoarder")
-@in_cells("place", ["/tmp", "/dev/shm", "/dev", "$TMPDIR", "/run"], every=3)
+@in_cells("place", ["/tmp", "/dev/shm", "/dev", "$TMPDIR", "/run"], every=5)
 async def test_limit_of_memory_in_file_systems_of_the_sandbox(tmp_path: Path, place: str, need):
     need("bubblewrap")
     fill = f"for i in $(seq 8); do head -c 40000000 /dev/zero > {place}/fill$i || exit 9; done; stat -f -c %T {place}; sleep 1"
@@ -401,7 +406,7 @@ async def test_limit_of_file_size(box: Sandbox, tmp_path: Path):
     assert (tmp_path / "big").stat().st_size == 1_000_000
 
 
-@places
+@in_one_place
 async def test_limit_of_disk_space(box: Sandbox, tmp_path: Path):
     command = "for i in $(seq 100); do head -c 20000000 /dev/zero > file$i; sleep 0.05; done"
     ending, _ = await run_shell(box, command, Limits(disk=60_000_000))

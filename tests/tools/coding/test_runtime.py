@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.counts import in_cells
 
 from swink.tools.coding import runtime
 from swink.tools.coding.obeyed import is_obeyed
@@ -97,7 +98,7 @@ def test_the_directory_above_is_not_renamed_either(environment: Path, tmp_path: 
 
 def test_sources_of_an_editable_install_are_read_only(tmp_path: Path, need):
     need("bubblewrap")
-    shutil.copytree(SOURCE / "swink", tmp_path / "src/swink", ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copytree(SOURCE / "swink", tmp_path / "src/swink")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
     (site,) = (tmp_path / ".venv/lib").glob("python3*/site-packages")
     (site / "swink.pth").write_text(f"import sys; sys.path.insert(0, {str(tmp_path / 'src')!r})\n")
@@ -130,7 +131,7 @@ def test_landlock_is_refused_with_the_reason_and_the_remedy(environment: Path, n
     assert "pipx install swink" in said
 
 
-@pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+@in_cells("backend", ["landlock", "bubblewrap"], every=2)
 def test_a_link_of_the_workspace_to_the_environment_is_refused(
     environment: Path, tmp_path: Path, backend: str, need
 ):
