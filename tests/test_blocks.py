@@ -17,7 +17,7 @@ from swink.app.assistant.settings import load_settings
 from swink.eval import load_cases
 from swink.system.places import config_dir
 from tests.answering import answering_model
-from tests.counts import MORE
+from tests.counts import cell_of_more
 from tests.local.conftest import weights as weights
 from tests.pages import FENCE, PAGES, ROOT, Block, files_before, files_of, matches, programs_of, run_block
 from tests.postgres import postgres as postgres
@@ -26,6 +26,7 @@ REAL = re.compile(r"\"(?:anthropic|openai):")
 SLOW = re.compile(r"^import ray\b|^from dbos |\bMcpServers\(\[time|^from swink\.serve\.mcp ", re.MULTILINE)
 """Imports that take seconds: `make test-more` runs these programs."""
 LOCAL = re.compile(r"local:|swink\.local|serve_model")
+"""Programs that load a model, or package weights."""
 TOLD = ("the run failed: ", "the run was stopped before its answer: ", "audit log ")
 """What swink logs where a program means a run to end like that, or tries a guard of a log."""
 PROGRAMS = {
@@ -33,6 +34,23 @@ PROGRAMS = {
     for page in PAGES
     for number, block in enumerate(programs_of(str(page.relative_to(ROOT))), 1)
 }
+
+
+def is_slow(block: Block) -> bool:
+    return bool(SLOW.search(block.code) or LOCAL.search(block.code) or "PostgresStore" in block.code)
+
+
+def every_day() -> set[str]:
+    """Of every page the first program that is not slow, and each third of the others; the rest is of `make test-more`."""
+    first: dict[str, str] = {}
+    for name, block in PROGRAMS.items():
+        if not is_slow(block):
+            first.setdefault(name.rpartition(":")[0], name)
+    others = [name for name, block in PROGRAMS.items() if not is_slow(block) and name not in first.values()]
+    return {*first.values(), *others[::3]}
+
+
+DAILY = every_day()
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +79,9 @@ def variables_of(block: Block, directory: Path, request: pytest.FixtureRequest) 
     return given
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.more) if SLOW.search(block.code) else name
-        for name, block in PROGRAMS.items()
-    ],
-)
+@pytest.mark.parametrize("name", [name if name in DAILY else cell_of_more(name) for name in PROGRAMS])
 def test_the_program_runs_as_pasted(name: str, tmp_path: Path, request: pytest.FixtureRequest):
     block = PROGRAMS[name]
-    if SLOW.search(block.code) and not MORE:
-        pytest.skip("make test-more runs it")
     directory = tmp_path / "pasted"
     directory.mkdir()
     said, complained = run_block(block, directory, **variables_of(block, tmp_path, request))

@@ -46,15 +46,15 @@ FILES = {
 }
 SERVED = {"serve_fastapi.py", "serve_starlette.py", "fastapi_service.py"}
 """Applications, which tests/serve/test_mounted.py asks."""
-SLOW = {"folder_rag.py", "own_coding_agent.py"}
-"""They load a model, or start a server: `make test-more` runs them."""
+SLOW = {"durable_dbos.py", "folder_rag.py", "own_coding_agent.py"}
+"""They load a model or a large package, or start a server: `make test-more` runs them."""
 
 
 def test_every_example_has_its_expectation():
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(SAYS) | set(REAL) | SERVED
 
 
-@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("name", [cell_of_more(name) if name in SLOW else name for name in SAYS])
 def test_the_example_runs(name: str, tmp_path: Path):
     said, warned = run_program((ROOT / "examples" / name).read_text("utf-8"), tmp_path)
     assert SAYS[name] in said

@@ -76,7 +76,7 @@ async def test_required_calls_again_after_a_result(model: LocalStreamFn):
         AssistantMessage((call,)),
         ToolResultMessage("1", "weather", "14"),
     ]
-    again, _ = await ask(model, history, tools=BOTH, tool_choice="required", max_tokens=64)
+    again, _ = await ask(model, history, tools=[WEATHER], tool_choice="required", max_tokens=64)
     assert len(again.tool_calls) == 1
 
 
@@ -121,7 +121,7 @@ async def test_arguments_arrive_as_they_are_written(model: LocalStreamFn):
 
 
 async def test_a_call_cut_off_by_the_limit_stays_incomplete(model: LocalStreamFn):
-    message, done = await ask(model, "What is the weather in Paris?", tools=BOTH, max_tokens=9)
+    message, done = await ask(model, "What is the weather in Paris?", tools=[WEATHER], max_tokens=9)
     assert isinstance(done, Done)
     assert done.stop_reason == "length"
     assert message.tool_calls[0].partial_json is not None

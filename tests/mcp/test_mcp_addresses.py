@@ -202,7 +202,7 @@ def _accepted(text: str) -> str | None:
 
 
 @given(addresses)
-@tried(300, 1_000)
+@tried(150, 1_000)
 def test_whatever_is_accepted_is_read_alike_by_everybody(text: str):
     if (url := _accepted(text)) is None:
         return

@@ -203,7 +203,7 @@ ANY = st.recursive(
 )  # fmt: skip
 
 
-@tried(60, 1_000)
+@tried(25, 1_000)
 @given(
     st.dictionaries(st.text(max_size=4), ANY, max_size=4),
     st.dictionaries(st.text(max_size=4), ANY, max_size=3),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_servers import HERE, agent_of, call, leftovers, rich
-from tests.counts import MORE, tried
+from tests.counts import MORE, crossed, tried
 
 from swink.mcp import McpError, McpServers, StdioServer
 from swink.testing import history_problems
@@ -80,8 +80,7 @@ async def test_a_list_that_goes_wrong_leaves_the_rest_or_is_an_error(
     assert leftovers() == []
 
 
-@pytest.mark.parametrize("at", USES)
-@pytest.mark.parametrize("how", FATAL)
+@crossed(how=FATAL, at=USES)
 async def test_a_use_that_goes_wrong_is_its_error_alone(how: str, at: str):
     async with McpServers([faulty(how, at, timeout=0.5)]) as servers:
         said = dict(zip(USES, await use_all(servers), strict=True))

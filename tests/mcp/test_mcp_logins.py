@@ -424,7 +424,7 @@ async def test_a_login_in_the_keychain_is_known_to_redaction_once_it_was_read(
 async def test_an_authorisation_server_that_says_nothing_is_given_up():
     async with OAuthServer() as server:
         server.mute = "/register"
-        assert "127.0.0.1 does not answer" in await failure(server, connect_timeout=1.5)
+        assert "127.0.0.1 does not answer" in await failure(server, connect_timeout=0.7)
 
 
 async def test_the_words_of_an_authorisation_server_are_shown_without_secrets():

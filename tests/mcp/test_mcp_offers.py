@@ -172,14 +172,14 @@ async def test_structured_content_is_kept_and_is_the_text_where_there_is_none():
 
 @VERSIONS
 async def test_a_task_is_waited_for_beyond_the_time_of_a_call_and_tells_what_it_does(version: str):
-    async with McpServers([rich(version, timeout=0.5)]) as servers:
-        agent = agent_of(servers, call("rich_slow", 1, count=20), call("rich_do", 2, what="polls"), "done")
+    async with McpServers([rich(version, timeout=0.4)]) as servers:
+        agent = agent_of(servers, call("rich_slow", 1, count=12), call("rich_do", 2, what="polls"), "done")
         events = EventCollector()
         agent.subscribe(events)
         await agent.run("Go.")
         slow, polls = [message.text for message in agent.messages if message.role == "tool_result"]
     assert slow == "slowly"
-    assert polls.count("tasks/get") > 20
+    assert polls.count("tasks/get") > 12
     assert "tasks/cancel" not in polls
     assert events.of(ToolExecutionUpdate)[0].update["message"] == "at it"
 

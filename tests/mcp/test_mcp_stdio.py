@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_servers import HERE, agent_of, alive, bare, call, leftovers, results, sdk
+from tests.counts import left_to_more
 
 from swink import Agent, Image, tool
 from swink.errors import InvalidInput, InvalidTool, MisuseError
@@ -85,6 +86,7 @@ async def test_cancelling_a_run_cancels_the_call_in_the_server(tmp_path: Path):
         )
 
 
+@left_to_more
 async def test_mcp_server_time_works():
     if find_spec("mcp_server_time") is None:
         pytest.skip("mcp-server-time is not installed")
@@ -336,14 +338,16 @@ async def test_a_server_that_never_answers_is_given_up():
 
 async def test_opening_can_be_cancelled():
     opening = asyncio.create_task(McpServers([bare("mute", connect_timeout=600)]).__aenter__())
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.2)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
     assert leftovers() == []
 
 
-async def test_a_server_that_will_not_go_is_killed():
+async def test_a_server_that_will_not_go_is_killed(monkeypatch: pytest.MonkeyPatch):
+    for patience in ("PROCESS_TERMINATION_TIMEOUT", "FORCE_KILL_TIMEOUT"):
+        monkeypatch.setattr(f"mcp.client.stdio.{patience}", 0.3)
     async with McpServers([bare("stubborn")]) as servers:
         (result,) = await results(servers, call("bare_count"))
         pid = int(result.text.split()[-1])

@@ -27,7 +27,7 @@ schemathesis = Later("schemathesis")
 checks = Later("schemathesis.checks")
 
 DAILY = ("POST /conversations/{id}/runs",)
-COUNT = 60 if MORE else 4
+COUNT = 60 if MORE else 2
 HELD = (
     "not_a_server_error",
     "status_code_conformance",

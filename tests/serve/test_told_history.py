@@ -155,7 +155,7 @@ JSON = st.recursive(
 )
 
 
-@tried(100, 1_000)
+@tried(40, 1_000)
 @given(messages=st.lists(JSON, max_size=3), more=JSON)
 def test_whatever_a_client_sends_is_read_or_refused(messages, more):
     unknown = UnknownFields("test")

@@ -180,7 +180,7 @@ def signatures(draw):
 
 
 @given(signatures())
-@tried(37, 150)
+@tried(20, 150)
 async def test_exactly_what_the_schema_accepts_reaches_the_function(signature):
     hints, optional, arguments = signature
     seen: list[dict[str, Any]] = []

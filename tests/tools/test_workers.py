@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests import worker_tools
-from tests.counts import left_to_more
+from tests.counts import MORE, left_to_more
 
 from swink.tools import ToolContext, workers
 from swink.tools.workers import Abandoned, WorkerDied, run_in_process, run_in_thread
@@ -185,6 +185,7 @@ async def test_arguments_are_converted_and_results_come_back_whole():
     assert echoed == big
 
 
+@pytest.mark.more
 async def test_however_it_ends_the_caller_hears_of_it():
     endings = {
         "value": (ValueError, "bad value"),
@@ -196,6 +197,8 @@ async def test_however_it_ends_the_caller_hears_of_it():
         "lock": (Exception, "not picklable"),
         "lambda": (Exception, "not picklable"),
     }
+    for one_like_another in () if MORE else ("interrupt", "kill", "lock"):
+        del endings[one_like_another]
     outcomes = await asyncio.gather(
         *(isolated(worker_tools.fail, how=how) for how in endings), return_exceptions=True
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import served_agents
-from tests.counts import left_to_more
+from tests.counts import crossed, left_to_more
 from tests.later import Later
 
 from swink import Agent, ToolCall
@@ -79,8 +79,7 @@ async def test_the_person_at_the_client_decides_each_call(edition: str):
     assert person.asked == [f'The agent wants to run delete with {{"path":"{path}"}}' for path in "ab"]
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-@pytest.mark.parametrize("answer", [("decline", None), ("cancel", None), ("accept", {"approved": "perhaps"})])
+@crossed(edition=EDITIONS, answer=[("decline", None), ("cancel", None), ("accept", {"approved": "perhaps"})])
 async def test_what_is_no_yes_runs_nothing(edition: str, answer: Any):
     served_agents.DELETED.clear()
     person = answering(answer, answer)

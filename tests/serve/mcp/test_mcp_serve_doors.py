@@ -128,7 +128,7 @@ def test_a_signal_ends_the_command_while_no_input_comes():
         (["served_agents:greeter", "--port", "1"], "--http"),
         (["served_agents:greeter", "--http", "--host", "0.0.0.0"], "SWINK_SERVE_TOKEN"),
     ],
-    every=2,
+    every=4,
 )
 def test_a_wrong_use_is_refused_with_advice(arguments: list[str], says: str):
     environment = {name: value for name, value in os.environ.items() if name != "SWINK_SERVE_TOKEN"}

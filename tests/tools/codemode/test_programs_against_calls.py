@@ -216,7 +216,7 @@ def is_one_by_one(script: Sequence[Step]) -> bool:
     return all(kind != "gather" or len(made) == 1 for kind, _, made in script)
 
 
-@tried(40, 500)
+@tried(20, 500)
 @given(script=st.lists(steps, min_size=1, max_size=5))
 async def test_a_program_does_what_direct_calls_do(script: list[Step]):
     direct, inside = await both(script, None)
@@ -228,7 +228,7 @@ async def test_a_program_does_what_direct_calls_do(script: list[Step]):
         }
 
 
-@tried(20, 500)
+@tried(10, 500)
 @given(script=st.lists(steps, min_size=1, max_size=4), abort_at=st.integers(1, 6))
 async def test_an_abort_ends_both_at_the_same_call(script: list[Step], abort_at: int):
     direct, inside = await both(script, abort_at)

@@ -35,7 +35,7 @@ def lay(root: Path, name: str, text: str = "CANARY") -> Path:
     return path
 
 
-@in_cells("name", HIDDEN, every=4)
+@in_cells("name", HIDDEN, every=8)
 async def test_file_tools_do_not_show_credentials(tmp_path: Path, name: str):
     lay(tmp_path, name)
     tools = coding_tools(tmp_path, sandbox="none")

@@ -263,7 +263,7 @@ async def test_a_client_that_gave_up_is_started_again_after_the_yes(
         async with asyncio.timeout(30):
             while not person.waiting:
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(1.7)
         assert not running.done()
         await person.say("")
         result = await running

@@ -127,7 +127,7 @@ def test_distinct_places_are_replaced_and_nothing_else(
     assert apply_edits(text, edits).text == expected
 
 
-@tried(25, 60)
+@tried(12, 60)
 @given(st.binary(max_size=200), st.binary(max_size=200))
 async def test_bytes_around_an_edit_are_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, before: bytes, after: bytes

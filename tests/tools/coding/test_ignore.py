@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.counts import tried
 
 from swink.tools.coding.ignore import MAX_COMPLEX, IgnoreFile, compile_glob
 from swink.tools.coding.walk import walk
@@ -86,7 +87,7 @@ ignore_files = st.lists(patterns, max_size=6).map("\n".join)
 
 
 @needs_git
-@settings(max_examples=40, deadline=None)
+@tried(15, 40)
 @given(
     paths,
     ignore_files,

@@ -7,7 +7,7 @@ import pytest
 from calling import call
 from shell_corpus import harmless, hostile
 from shell_scene import add_secrets, lay_out
-from tests.counts import cell_of_more, in_cells
+from tests.counts import cell_of_more, crossed, in_cells
 
 from swink.tools import Tool, ToolError
 from swink.tools.coding.bash import bash_tools
@@ -142,8 +142,10 @@ def plant(directory: Path, name: str) -> None:
     (directory / name).chmod(0o755)
 
 
-@pytest.mark.parametrize("name", ["ls", "git", "rg", "python3", "find"])
-@pytest.mark.parametrize("entry", ["{root}/tools", "tools", ".", "", "./tools", "{root}/../alias"])
+@crossed(
+    name=["ls", "git", "rg", "python3", "find"],
+    entry=["{root}/tools", "tools", ".", "", "./tools", "{root}/../alias"],
+)
 def test_a_program_in_the_workspace_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, entry: str
 ):
@@ -321,8 +323,9 @@ def test_a_search_reads_no_credentials_by_another_pattern(secretive: Path, comma
     assert asks(secretive, command)
 
 
-@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore"])
-@pytest.mark.parametrize("rule", ["!.env", "!/.env", "!*", "!.e[n]v", "!**/.ENV", "!.*"])
+@crossed(
+    name=[".gitignore", ".ignore", ".rgignore"], rule=["!.env", "!/.env", "!*", "!.e[n]v", "!**/.ENV", "!.*"]
+)
 def test_a_search_reads_no_credentials_that_an_ignore_file_excepts(tmp_path: Path, name: str, rule: str):
     root = tmp_path / "workspace"
     (root / "src").mkdir(parents=True)

@@ -164,7 +164,7 @@ def test_the_list_says_each_thing_once_and_covers_what_is_reserved():
     assert not [entry for entry in (*LISTED, *IN_HOME) if entry.startswith("/") or "\\" in entry]
 
 
-@tried(200, 1_000)
+@tried(100, 1_000)
 @given(
     st.sampled_from([entry for entry in LISTED if "*" not in entry]),
     st.lists(st.sampled_from(["a", ".b", "Ü", "c d", "node_modules"]), max_size=4),

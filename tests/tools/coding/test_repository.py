@@ -67,7 +67,7 @@ OBEYED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@in_cells("text", ORDINARY, every=3)
 def test_ordinary_configuration_stays_silent(root: Path, text: str):
     add(root, text)
     assert not asks(root)

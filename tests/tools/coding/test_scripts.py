@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from calling import call, complaint
+from tests.counts import in_cells
 
 from swink import Agent, ToolCall
 from swink.testing import ScriptedModel
@@ -56,7 +57,7 @@ def only(scripts: ScriptTools) -> Tool:
     return tool
 
 
-@pytest.mark.parametrize("value", NASTY)
+@in_cells("value", NASTY, every=2)
 async def test_an_argument_in_the_environment_is_never_code(tmp_path: Path, value: str):
     write(tmp_path, "greet", GREET)
     result = await call(only(script_tools(tmp_path)), name=value)
@@ -64,7 +65,7 @@ async def test_an_argument_in_the_environment_is_never_code(tmp_path: Path, valu
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("value", NASTY)
+@in_cells("value", [*NASTY[1:], NASTY[0]], every=2)
 async def test_an_argument_on_the_command_line_is_one_word(tmp_path: Path, value: str):
     write(
         tmp_path,

@@ -118,7 +118,7 @@ regexes = st.lists(
 
 
 @needs_ripgrep
-@tried(25, 60)
+@tried(10, 60)
 @given(st.lists(contents, min_size=1, max_size=4), regexes, st.booleans())
 @example(["caf\u00e9".encode("cp1252")], "f\u00e9", False)
 @example(["\u0131".encode()], "i", True)

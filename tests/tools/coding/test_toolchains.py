@@ -25,6 +25,8 @@ from swink.tools.coding.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are Linux's")
 backends = pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+on_bubblewrap = in_cells("backend", ["bubblewrap", "landlock"], every=2)
+on_landlock = in_cells("backend", ["landlock", "bubblewrap"], every=2)
 
 PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----\n"
 HIDDEN = {
@@ -104,7 +106,7 @@ async def test_commands_read_no_credentials_of_tool_chains(home: Path, backend: 
     assert "CANARY" not in (await shell(box, 'cat "$REAL/bin/later/.env"'))[1]
 
 
-@backends
+@on_bubblewrap
 async def test_cargo_reads_its_configuration_unless_there_is_a_token(home: Path, backend: Any, need):
     need(backend)
     box = box_in(home, backend)
@@ -118,7 +120,7 @@ async def test_cargo_reads_its_configuration_unless_there_is_a_token(home: Path,
     assert await shell(box, read) == (0, plain)
 
 
-@backends
+@on_landlock
 async def test_the_result_says_which_credential_of_a_tool_chain_was_hidden(home: Path, backend: Any, need):
     need(backend)
     lay(home, {".cargo/config.toml": HIDDEN[".cargo/config.toml"], ".cargo/bin/x": "x"})

@@ -134,7 +134,7 @@ def assert_harmless(scene: Path, lines: list[str]) -> None:
 def test_harmless_lines_change_nothing_and_show_nothing_outside(scene: Path, tool: Tool):
     lines = [line for line in harmless() if not tool.needs_approval({"command": line})]
     assert len(lines) > 400
-    lines = lines if MORE else lines[::3]
+    lines = lines if MORE else lines[::8]
     for start in range(0, len(lines), 50):
         assert_harmless(scene, lines[start : start + 50])
 
@@ -192,7 +192,7 @@ line = st.lists(
 ).map(lambda parts: "".join(link + text for link, text in parts).lstrip(";&| "))
 
 
-@tried(15, 60)
+@tried(7, 60)
 @given(st.lists(line, min_size=20, max_size=60))
 def test_whatever_runs_unasked_changes_nothing_and_shows_nothing_outside(
     scene: Path, tool: Tool, lines: list[str]
@@ -202,7 +202,7 @@ def test_whatever_runs_unasked_changes_nothing_and_shows_nothing_outside(
         assert_harmless(scene, unasked)
 
 
-@tried(150, 1_000)
+@tried(80, 1_000)
 @given(
     st.sampled_from(hostile()),
     st.sampled_from(["", "ls; ", "ls && ", "ls | "]),
