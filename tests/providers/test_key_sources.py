@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from adapters import ADAPTERS, KEY, AdapterCase
 from loopback import LoopbackServer, MemoryClient, read
+from tests.counts import in_cells
 
 from swink.errors import AuthError, MissingKey, MisuseError
 from swink.messages import ModelSpec
@@ -318,7 +319,7 @@ async def test_a_keychain_is_not_opened_where_the_key_is_elsewhere_or_nobody_nee
     assert chain.asked == 0
 
 
-@pytest.mark.parametrize("provider", REMOTE)
+@in_cells("provider", REMOTE, every=5)
 async def test_a_keychain_that_asks_its_owner_does_not_stop_the_event_loop(
     provider: str, keychain: Callable[..., Keychain]
 ):

@@ -17,6 +17,7 @@ from loopback import (
     recorded,
     sse,
 )
+from tests.counts import in_cells
 from validators import check_mistral
 
 from swink.messages import (
@@ -51,7 +52,7 @@ async def sent(messages: Any, *, model: ModelSpec = MODEL, **options: Any) -> di
     return client.sent
 
 
-@pytest.mark.parametrize("name", BODIES)
+@in_cells("name", BODIES, every=2)
 async def test_the_sdk_reads_the_same_from_the_same_bytes(name: str, server: LoopbackServer):
     server.reply(chunks=cut(BODIES[name], 300))
     result = await read(MistralStreamFn(base_url=server.url, api_key="k"), MODEL)

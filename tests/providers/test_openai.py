@@ -23,6 +23,7 @@ from loopback import (
     recorded,
     sse,
 )
+from tests.counts import in_cells
 
 from swink import Agent
 from swink.errors import MisuseError, StreamError
@@ -117,7 +118,7 @@ async def sent(
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+@in_cells("path", FIXTURES, ids=lambda path: path.name, every=3)
 async def test_the_sdk_reads_the_same_from_the_same_bytes(path: Path, server: LoopbackServer):
     server.reply(chunks=cut(body_of(path), 900))
     result = await read(OpenAIStreamFn(base_url=f"{server.url}/v1", api_key="k"), MODEL)

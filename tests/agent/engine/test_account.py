@@ -490,7 +490,7 @@ async def test_a_sub_agent_three_deep_that_is_cut_off_is_paid_for_by_all(how: st
     outer = Agent(
         PRICED,
         stream_fn=ScriptedModel([calls, "done"], usage=Usage(output=1000)),
-        tools=[agent_tool(inner, "inner", "i", timeout=3.0 if how == "timeout" else None), cut_it],
+        tools=[agent_tool(inner, "inner", "i", timeout=1.0 if how == "timeout" else None), cut_it],
     )
     result = await outer.run("Go.")
     parts = [1000, 100, 20, 7] if how == "abort" else [1000, 100, 20, 7, 1000]

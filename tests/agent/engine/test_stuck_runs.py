@@ -35,16 +35,21 @@ WAYS = ["deadline", "aborted", "waited_for", "left", "closed"]
 @pytest.mark.more
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_out_ends_a_run_wherever_it_is_stuck_and_the_program_exits(tmp_path: Path, way: str) -> None:
-    # Every day each way is tried in a tenth of the places.
-    play(tmp_path, way, *(() if MORE else list(PLACES)[WAYS.index(way) :: 2 * len(WAYS)]))
+    # Every day each way is tried in a twentieth of the places.
+    play(tmp_path, way, *(() if MORE else list(PLACES)[WAYS.index(way) :: 4 * len(WAYS)]))
 
 
 OFTEN_INTERRUPTED = ["tool_blocks", "stream_waits", "session_blocks", "post_run_swallows", "audit_locked"]
 
 
-@pytest.mark.parametrize("way", ["interrupted", "interrupted_twice"])
-def test_ctrl_c_ends_the_program_wherever_it_is_stuck(tmp_path: Path, way: str) -> None:
-    play(tmp_path, way, *OFTEN_INTERRUPTED)
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("way", "places"),
+    [("interrupted", OFTEN_INTERRUPTED[:3]), ("interrupted_twice", OFTEN_INTERRUPTED[3:])],
+    ids=["interrupted", "interrupted_twice"],
+)
+def test_ctrl_c_ends_the_program_wherever_it_is_stuck(tmp_path: Path, way: str, places: list[str]) -> None:
+    play(tmp_path, way, *(OFTEN_INTERRUPTED if MORE else places))
 
 
 @pytest.mark.more
