@@ -7,12 +7,14 @@ import pytest
 
 from tests.answering import answering_model
 from tests.consoles import agrees, consoles_of, is_local, packaged, rewritten, run
-from tests.counts import MORE
+from tests.counts import cell_of_more
 from tests.local.conftest import weights as weights
 from tests.pages import PAGES, ROOT
 
 TEXTS = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in PAGES}
 SHOWING = {page: consoles for page, text in TEXTS.items() if (consoles := consoles_of(text))}
+SLOW = {"docs/evaluation/cassettes.md"}
+"""It shows the same commands as the other pages about evaluation."""
 PAGE = 'Words\n```console\n$ echo "$((6 * 7)) in 3 ms"\n42 in 5.1 ms\n$ cd /\n$ pwd\n/tmp\n```\n'
 
 
@@ -24,15 +26,13 @@ def model() -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.more) if is_local(SHOWING[page]) else page for page in SHOWING],
+    [cell_of_more(page) if is_local(SHOWING[page]) or page in SLOW else page for page in SHOWING],
 )
 def test_the_commands_print_what_the_page_shows(
     page: str, model: dict[str, str], tmp_path: Path, request: pytest.FixtureRequest
 ):
     variables = model
     if is_local(SHOWING[page]):
-        if not MORE:
-            pytest.skip("make test-more runs it")
         variables = packaged(request.getfixturevalue("weights"), tmp_path / "packages")
     for shown, printed in zip(SHOWING[page], run(TEXTS[page], tmp_path, variables), strict=True):
         for step, now in zip(shown.steps, printed.steps, strict=True):

@@ -20,6 +20,11 @@ from swink.tools.coding import coding_tools
 PROMPTS = [line.split("\t") for line in (Path(__file__).parent / "prompts.txt").read_text().splitlines()]
 BOTH = [WEATHER, CALCULATE]
 TOOLS = {tool.name: tool for tool in BOTH}
+AFTER_A_RESULT: list[LlmMessage] = [
+    UserMessage("Weather in Rome?"),
+    AssistantMessage((ToolCall("1", "weather", {"city": "Rome"}),)),
+    ToolResultMessage("1", "weather", "14"),
+]
 
 
 @left_to_more
@@ -69,14 +74,19 @@ async def test_a_named_tool_is_called_whatever_was_asked(model: LocalStreamFn):
     assert [call.name for call in message.tool_calls] == ["calculate"]
 
 
+async def test_required_calls_again_after_a_result_and_what_the_limit_cuts_off_stays_incomplete(
+    model: LocalStreamFn,
+):
+    message, done = await ask(model, AFTER_A_RESULT, tools=[WEATHER], tool_choice="required", max_tokens=9)
+    assert isinstance(done, Done)
+    assert done.stop_reason == "length"
+    assert len(message.tool_calls) == 1
+    assert message.tool_calls[0].partial_json is not None
+
+
+@left_to_more
 async def test_required_calls_again_after_a_result(model: LocalStreamFn):
-    call = ToolCall("1", "weather", {"city": "Rome"})
-    history: list[LlmMessage] = [
-        UserMessage("Weather in Rome?"),
-        AssistantMessage((call,)),
-        ToolResultMessage("1", "weather", "14"),
-    ]
-    again, _ = await ask(model, history, tools=[WEATHER], tool_choice="required", max_tokens=64)
+    again, _ = await ask(model, AFTER_A_RESULT, tools=BOTH, tool_choice="required", max_tokens=64)
     assert len(again.tool_calls) == 1
 
 
@@ -120,8 +130,9 @@ async def test_arguments_arrive_as_they_are_written(model: LocalStreamFn):
     assert sum(isinstance(event, ToolCallDelta) for event in events) > 3
 
 
+@left_to_more
 async def test_a_call_cut_off_by_the_limit_stays_incomplete(model: LocalStreamFn):
-    message, done = await ask(model, "What is the weather in Paris?", tools=[WEATHER], max_tokens=9)
+    message, done = await ask(model, "What is the weather in Paris?", tools=BOTH, max_tokens=9)
     assert isinstance(done, Done)
     assert done.stop_reason == "length"
     assert message.tool_calls[0].partial_json is not None

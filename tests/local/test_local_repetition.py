@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import in_cells, tried
 
 from swink.local.repetition import Repetition
 
@@ -114,8 +114,7 @@ def test_what_people_write_passes_unchanged(name: str):
     assert said == text
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("number", range(0, len(FILES), 40))
+@in_cells("number", range(0, len(FILES), 40), every=3)
 def test_source_and_pages_pass_unchanged(number: int):
     for file in FILES[number : number + 2]:
         text = file.read_text("utf-8")[:8000]

@@ -113,7 +113,10 @@ def test_a_new_name_is_told_once_and_many_are_told_together():
 
 
 @pytest.mark.parametrize("how", ["ignorant", "ignorant-silent", "ignorant-rich"])
-async def test_a_server_that_ignores_what_it_does_not_know_is_soon_connected(how: str):
+async def test_a_server_that_ignores_what_it_does_not_know_is_soon_connected(
+    how: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("swink.mcp.client._SETTLING", 0.3)
     async with McpServers([bare(how, connect_timeout=3)]) as servers:
         (result,) = await results(servers, call("bare_count"))
     assert result.text.startswith("call 1 ")

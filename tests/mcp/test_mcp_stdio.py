@@ -30,7 +30,10 @@ from swink.testing import EventCollector, ScriptedModel
 from swink.tools import Tool
 
 
-async def test_a_real_server_gives_text_numbers_images_errors_and_progress(tmp_path: Path):
+async def test_a_real_server_gives_text_numbers_images_errors_and_progress_and_hears_of_a_cancelled_run(
+    tmp_path: Path,
+):
+    cancelled = tmp_path / "cancelled"
     async with McpServers([sdk()]) as servers:
         assert [tool.name for tool in servers.tools] == [
             f"sdk_{name}" for name in ("add", "echo", "picture", "fail", "environment", "slow", "crash")
@@ -53,6 +56,15 @@ async def test_a_real_server_gives_text_numbers_images_errors_and_progress(tmp_p
         add, echo, picture, fail, slow, invalid = [
             message for message in agent.messages if message.role == "tool_result"
         ]
+        agent = agent_of(servers, call("sdk_slow", seconds=60, mark=str(cancelled)), "after")
+        assert (await agent.run("Go.", deadline=0.3)).stop_reason == "aborted"
+        for _ in range(200):
+            if cancelled.exists() and cancelled.read_text():
+                break
+            await asyncio.sleep(0.02)
+        assert cancelled.read_text() == "cancelled"
+        (after,) = await results(servers, call("sdk_add", a=1, b=1))
+        assert after.text == "2", "the connection is as good as before"
     assert (add.text, add.details, add.is_error) == ("5", {"structured": {"result": 5}}, False)
     assert echo.text == "grüß"
     (image,) = picture.content
@@ -68,22 +80,6 @@ async def test_a_real_server_gives_text_numbers_images_errors_and_progress(tmp_p
     assert invalid.is_error, "arguments are checked here, before anything is sent"
     assert "required" in invalid.text
     assert leftovers() == []
-
-
-async def test_cancelling_a_run_cancels_the_call_in_the_server(tmp_path: Path):
-    mark = tmp_path / "mark"
-    async with McpServers([sdk()]) as servers:
-        agent = agent_of(servers, call("sdk_slow", seconds=60, mark=str(mark)), "after")
-        result = await agent.run("Go.", deadline=0.3)
-        assert result.stop_reason == "aborted"
-        for _ in range(200):
-            if mark.exists() and mark.read_text():
-                break
-            await asyncio.sleep(0.02)
-        assert mark.read_text() == "cancelled"
-        assert (await results(servers, call("sdk_add", a=1, b=1)))[0].text == "2", (
-            "the connection is as good as before"
-        )
 
 
 @left_to_more

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from pydantic import BaseModel
-from tests.counts import left_to_more
+from tests.counts import crossed, left_to_more
 from tests.later import Later
 from tests.serve.webscenes import ask_node
 
@@ -151,8 +151,10 @@ async def test_a_second_attempt_that_differs_is_the_whole_reply():
         assert completion.choices[0].message.content == "The moon"
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
-@pytest.mark.parametrize("body", [b"{", b"[]", b"7", b'{"messages": 7, "input": 7}', b"\xff"])
+@crossed(
+    path=["/v1/chat/completions", "/v1/responses"],
+    body=[b"{", b"[]", b"7", b'{"messages": 7, "input": 7}', b"\xff"],
+)
 async def test_a_body_that_is_no_request_gets_an_error_in_the_form_of_openai(path: str, body: bytes):
     async with serving([]) as served, aiohttp.ClientSession() as session:
         sent = session.post(served.url + path, data=body, headers={"content-type": "application/json"})

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-import pytest
+from tests.counts import in_cells
 from tests.serve.served import Client, served, serving, text_of, types
 
 from swink import Agent, tool
@@ -258,7 +258,7 @@ async def test_conversations_are_forked_searched_and_deleted():
     assert [each["id"] for each in left] == [forked]
 
 
-@pytest.mark.parametrize("leave_after", range(1, 8))
+@in_cells("leave_after", range(1, 8), every=3)
 async def test_a_client_may_leave_at_any_event_and_come_back(leave_after: int):
     async with served([["a", "b"]]) as client:
         assert isinstance(client, Client)

@@ -42,9 +42,9 @@ async def ran(agent: Agent, *words: Any, **options: Any) -> str:
 
 
 def test_a_value_whose_parts_are_shared_is_counted_as_json_would_be():
-    row = [1] * 1000
+    row = [1] * 100
     with pytest.raises(ToolError, match="more than 1,000,000 characters"):
-        plain_data([[row] * 1000] * 20)
+        plain_data([[row] * 100] * 100)
     with pytest.raises(ToolError):
         plain_data(["x" * 100_000] * 11)
     assert plain_data({1: (2, {3})}) == {"1": [2, [3]]}

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.counts import cell_of_more
 from tests.patience import until
 
 from swink import Agent
@@ -22,6 +23,10 @@ def level(request: pytest.FixtureRequest, troubles: dict[str, str]) -> Level:
     if request.param == "workspace" and troubles["bubblewrap"] and troubles["landlock"]:
         pytest.skip(troubles["bubblewrap"])
     return request.param
+
+
+in_one_level = pytest.mark.parametrize("level", [cell_of_more("none"), "workspace"], indirect=True)
+"""For the ways to end a command: in each level it ends as by an abort."""
 
 
 def agent_with(root: Path, level: Level, replies: list, **options) -> Agent:
@@ -72,6 +77,7 @@ async def test_abort_ends_everything(tmp_path: Path, level: Level):
     assert isinstance(agent.messages[-1], ToolResultMessage)
 
 
+@in_one_level
 async def test_steering_ends_the_command_and_keeps_finished_results(tmp_path: Path, level: Level):
     agent = agent_with(
         tmp_path,
@@ -100,12 +106,14 @@ async def test_steering_ends_the_command_and_keeps_finished_results(tmp_path: Pa
     assert result.text == "understood"
 
 
+@in_one_level
 async def test_a_deadline_ends_the_command(tmp_path: Path, level: Level):
     agent = agent_with(tmp_path, level, [[ToolCall("1", "bash", {"command": DEAF})]])
     await agent.run("go", deadline=0.8)
     await none_left(tmp_path)
 
 
+@in_one_level
 async def test_leaving_the_stream_ends_the_command(tmp_path: Path, level: Level):
     agent = agent_with(tmp_path, level, [[ToolCall("1", "bash", {"command": DEAF})]])
     async with agent.stream("go") as run:

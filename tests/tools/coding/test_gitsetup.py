@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from calling import call, named
+from tests.counts import crossed
 
 from swink.tools.coding import Background, coding_tools
 from swink.tools.coding.gitcommands import describe_setups
@@ -505,10 +506,10 @@ async def test_a_token_in_a_url_is_not_repeated(need, work: Path):
     assert url in (work / ".git" / "config").read_text()
 
 
-@pytest.mark.parametrize(
-    "command", ["git push -u o main", "git push o main", "git remote set-url o https://b/c"]
+@crossed(
+    command=["git push -u o main", "git push o main", "git remote set-url o https://b/c"],
+    line=['url = "{url}"', 'url = "{url}" # \\', "url = {pad}{url} \\"],
 )
-@pytest.mark.parametrize("line", ['url = "{url}"', 'url = "{url}" # \\', "url = {pad}{url} \\"])
 async def test_a_token_in_a_configuration_that_is_not_plain_is_not_repeated(
     need, work: Path, command: str, line: str
 ):

@@ -81,10 +81,21 @@ def test_a_command_replaces_neither_the_interpreter_nor_a_package_of_its_own_pro
         "echo import os > $(echo .venv/lib/python3*/site-packages)/evil.pth; rm .venv/pyvenv.cfg",
         "mv .venv old; mkdir -p .venv/bin; mv .venv/lib x; rm -rf .venv; touch done",
     ]
-    backend, *results = commands_in(environment, *attacks)
-    assert (backend, len(results)) == ("bubblewrap", 3)
+    # What is done without malice says why it fails, and what to do.
+    install = (
+        "python3 -c \"import pathlib; [p] = pathlib.Path('.venv/lib').glob('*/site-packages');"
+        " (p.absolute() / 'new').mkdir()\""
+    )
+    backend, *results = commands_in(environment, *attacks, install, "mkdir own; touch own/file")
+    assert (backend, len(results)) == ("bubblewrap", 5)
     assert contents(environment / ".venv") == before
     assert (environment / "done").exists()
+    failed, other = results[3:]
+    assert "Read-only file system" in failed
+    assert "swink itself runs from it: .venv" in failed
+    for remedy in ("pipx install swink", "uv tool install swink", "outside the sandbox"):
+        assert remedy in failed
+    assert "swink itself" not in other
 
 
 def test_the_directory_above_is_not_renamed_either(environment: Path, tmp_path: Path, need):
@@ -108,20 +119,6 @@ def test_sources_of_an_editable_install_are_read_only(tmp_path: Path, need):
     _, said = commands_in(tmp_path, attack)
     assert {**contents(tmp_path / "src"), **before} == {**before, str(tmp_path / "src/other"): b"1\n"}
     assert "[read-only for commands, because swink itself runs from it: src/swink. " in said
-
-
-def test_an_install_into_that_environment_says_why_it_fails_and_what_to_do(environment: Path, need):
-    need("bubblewrap")
-    install = (
-        "python3 -c \"import pathlib; [p] = pathlib.Path('.venv/lib').glob('*/site-packages');"
-        " (p.absolute() / 'new').mkdir()\""
-    )
-    _, failed, other = commands_in(environment, install, "mkdir own; touch own/file")
-    assert "Read-only file system" in failed
-    assert "swink itself runs from it: .venv" in failed
-    for remedy in ("pipx install swink", "uv tool install swink", "outside the sandbox"):
-        assert remedy in failed
-    assert "swink itself" not in other
 
 
 def test_landlock_is_refused_with_the_reason_and_the_remedy(environment: Path, need):
