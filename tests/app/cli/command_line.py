@@ -100,15 +100,20 @@ class Place:
         }
 
     def swink(
-        self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None, traceback: bool = False
+        self,
+        *arguments: str,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        traceback: bool = False,
+        program: str = "",
     ) -> Done:
-        """Run the command to its end; a traceback is a failure of its own."""
+        """Run the command, or the program in that file, to its end; a traceback is a failure of its own."""
         environ = {**self.environ, **(env or {})}
         with TemporaryFile() as typed, TemporaryFile() as out, TemporaryFile() as err:
             typed.write(stdin.encode())
             typed.seek(0)
             code = warm_process(start_of(environ)).run(
-                arguments, (typed, out, err), self.here, environ, SECONDS
+                arguments, (typed, out, err), self.here, environ, SECONDS, program
             )
             out.seek(0)
             err.seek(0)

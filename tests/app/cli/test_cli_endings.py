@@ -60,7 +60,7 @@ IMPORTED = ["swink.agent", "swink.app.cli", "swink.app.cli.run_command", "swink.
     [
         (way, module)
         for number, way in enumerate(WAYS)
-        for module in (IMPORTED if MORE else IMPORTED[number::2])
+        for module in (IMPORTED if MORE else [IMPORTED[number]])
     ],
 )
 def test_ctrl_c_while_the_command_is_imported_ends_it_without_a_word(place: Place, way: str, module: str):
@@ -93,7 +93,7 @@ def test_importing_swink_elsewhere_leaves_signals_alone(place: Place):
     assert start(place, [sys.executable, "swink"]).out == "True\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [cell_of_more(signal.SIGTERM), signal.SIGHUP])
 def test_a_chat_that_is_terminated_leaves_the_terminal_as_it_was(
     place: Place, provider: Provider, number: int
 ):
@@ -107,7 +107,7 @@ def test_a_chat_that_is_terminated_leaves_the_terminal_as_it_was(
     assert screen.end() == 128 + number
 
 
-@in_cells(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], every=2)
+@in_cells(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], every=3)
 def test_a_signal_ends_a_run_with_what_had_arrived(place: Place, provider: Provider, number: int, code: int):
     provider.replies = [["Once", STALL]]
     process = place.start("run", "--model", "openai:m", "hi", env=provider.env)
@@ -204,9 +204,8 @@ def test_a_full_disk_is_said_in_one_line(place: Place, provider: Provider, line:
 @pytest.mark.parametrize(
     "line",
     [
-        "run --model openai:m hi",
         "chat --model openai:m",
-        *map(cell_of_more, ("run --output json --model openai:m hi", "keys")),
+        *map(cell_of_more, ("run --model openai:m hi", "run --output json --model openai:m hi", "keys")),
     ],
 )
 def test_a_closed_standard_output_is_said_in_one_line(place: Place, provider: Provider, line: str):
@@ -228,11 +227,12 @@ def test_a_run_works_without_its_other_streams(place: Place, provider: Provider,
         done = in_shell(place, f"run --output {output} hi {redirection}", provider.env)
         assert done.code == 0
         assert last in done.out.splitlines()[-1]
-    done = in_shell(place, f"run --model nobody:m hi {redirection}")
-    assert done.code == 2
+    if MORE or redirection == REDIRECTIONS[0]:
+        done = in_shell(place, f"run --model nobody:m hi {redirection}")
+        assert done.code == 2
 
 
-@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize("output", ["text", cell_of_more("json")])
 def test_a_reader_that_closes_the_pipe_ends_a_run_quietly(place: Place, provider: Provider, output: str):
     provider.replies = [["word "] * 20_000]
     process = place.start("run", "--output", output, "--model", "openai:m", "hi", env=provider.env)

@@ -22,7 +22,7 @@ from command_line import (
     Screen,
     without_styles,
 )
-from tests.counts import in_cells
+from tests.counts import cell_of_more, crossed, in_cells, left_to_more
 
 from swink import Agent, Policy
 from swink.agent.policy import ApprovalRequest, PolicyContext, Rejected, Stop, Turn
@@ -260,7 +260,9 @@ SCRIPT = {"PYTHONSAFEPATH": "1"}
 """As the `swink` script starts: without the working directory, which `python -m` puts first."""
 
 
-@pytest.mark.parametrize(("planted", "start"), [("aiohttp", SCRIPT), ("aiohttp", {}), ("urllib", SCRIPT)])
+@pytest.mark.parametrize(
+    ("planted", "start"), [cell_of_more("aiohttp", SCRIPT), ("aiohttp", {}), ("urllib", SCRIPT)]
+)
 def test_a_file_in_the_working_directory_does_not_pass_for_a_library(
     place: Place, provider: Provider, planted: str, start: dict[str, str]
 ):
@@ -370,7 +372,12 @@ def test_the_question_shows_the_whole_call_and_no_line_of_it_passes_for_the_ques
 
 @pytest.mark.parametrize(
     ("answers", "deleted"),
-    [(["sure", "YES"], True), (["da", "ja", "y"], True), (["sure", "n"], False), (["b", "c", "d"], False)],
+    [
+        (["sure", "YES"], True),
+        cell_of_more(["da", "ja", "y"], True),
+        cell_of_more(["sure", "n"], False),
+        (["b", "c", "d"], False),
+    ],
 )
 def test_an_answer_that_is_not_understood_is_asked_for_again(
     place: Place, provider: Provider, answers: list[str], deleted: bool
@@ -496,8 +503,7 @@ def test_a_budget_for_a_model_without_a_price_brings_advice_for_the_command_line
     assert provider.requests == []
 
 
-@pytest.mark.parametrize("limit", ["--max-turns=1", "--budget=0.000001", "--deadline=0.000001"])
-@pytest.mark.parametrize("output", ["text", "json"])
+@crossed(limit=["--max-turns=1", "--budget=0.000001", "--deadline=0.000001"], output=["text", "json"])
 def test_a_run_that_a_limit_stopped_says_why_once_and_exits_with_1(
     place: Place, provider: Provider, limit: str, output: str
 ):
@@ -591,6 +597,7 @@ def test_an_interrupt_while_a_retry_is_waited_for_ends_the_run(place: Place, pro
     assert b'"hi"' in b"".join(path.read_bytes() for path in place.sessions.glob("*.jsonl"))
 
 
+@left_to_more
 def test_an_interrupt_ends_the_run_and_keeps_what_was_said(place: Place, provider: Provider):
     provider.replies = [["Once upon a time", STALL]]
     process = place.start("run", "--model", "openai:m", "Tell me a story", env=provider.env)
@@ -619,6 +626,7 @@ def test_a_terminated_run_is_a_valid_history_in_json(place: Place, provider: Pro
     assert process.returncode == 143
 
 
+@left_to_more
 def test_a_reader_that_leaves_is_no_error_to_talk_about(place: Place, provider: Provider):
     provider.replies = [["word "] * 20_000]
     process = place.start("run", "--model", "openai:m", "hi", env=provider.env)
@@ -670,6 +678,7 @@ def test_standard_input_that_stays_silent_is_explained(place: Place, provider: P
     assert (process.returncode, out) == (0, b"Hello there.\n")
 
 
+@left_to_more
 def test_standard_input_may_be_closed(place: Place, provider: Provider):
     line = f"{sys.executable} -m swink run --model openai:m hi <&-"
     done = subprocess.run(
@@ -684,16 +693,9 @@ def test_standard_input_may_be_closed(place: Place, provider: Provider):
 
 def _without_terminal(place: Place, *arguments: str, env: dict[str, str]) -> Done:
     """In a session of its own, so that there is no terminal even where the tests have one."""
-    done = subprocess.run(
-        [sys.executable, "-m", "swink", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        cwd=place.here,
-        env={**place.environ, **env},
-        start_new_session=True,
-        timeout=60,
-    )
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+    program = place.home / "alone.py"
+    program.write_text("import os, sys\nfrom swink.app.cli import main\nos.setsid()\nsys.exit(main())\n")
+    return place.swink(*arguments, env=env, program=str(program))
 
 
 def test_a_run_waits_for_background_agents_and_answers_with_their_reports(place: Place, provider: Provider):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import STALL, Call, Place, Provider, Screen, without_styles
-from tests.counts import cell_of_more
+from tests.counts import cell_of_more, left_to_more
 
 EDIT = {"path": "a.py", "edits": [{"old": "line 3\n", "new": "line three\n"}]}
 SETTINGS = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
@@ -68,6 +68,7 @@ def test_a_run_leaves_the_main_tree_alone_and_says_how_to_take_the_change(
     assert git(tree_of(main), "status", "--porcelain") == ""
 
 
+@left_to_more
 def test_the_next_run_of_that_name_goes_on(place: Place, main: Path, editing: Provider):
     run(place, editing)
     editing.replies = [[Call("write_file", path="more.txt", content="more\n")], ["More."]]
@@ -137,7 +138,7 @@ def test_a_worktree_whose_branch_a_command_has_removed_is_listed_and_dropped(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("a/b", "such as a-b"), ("x y", "such as x-y"), ("..", "of letters")]
+    ("name", "told"), [("a/b", "such as a-b"), cell_of_more("x y", "such as x-y"), ("..", "of letters")]
 )
 def test_a_name_that_is_none_is_a_mistake_of_the_command_line(place: Place, main: Path, name: str, told: str):
     done = place.swink("run", "-w", name, "go")
@@ -181,6 +182,7 @@ def test_a_run_that_was_killed_is_taken_up_with_all_that_it_did(place: Place, ma
 
 def test_the_list_says_what_is_changed_and_where(place: Place, main: Path, editing: Provider):
     assert "no worktrees here" in place.swink("worktree").err
+    assert "there is no worktree fix" in place.swink("worktree", "keep", "fix").err
     run(place, editing)
     lines = place.swink("worktree", "list").out.splitlines()
     assert lines[0].split() == ["NAME", "CHANGE", "WHERE"]
@@ -205,6 +207,7 @@ def test_taking_it_with_a_yes_brings_all_of_it_and_removes_the_worktree(
     assert git(main, "show", f"{back}:new.txt") == "new"
 
 
+@left_to_more
 def test_what_would_be_overwritten_takes_nothing(place: Place, main: Path, editing: Provider):
     run(place, editing)
     place.write("a.py", "mine\n")
@@ -215,6 +218,7 @@ def test_what_would_be_overwritten_takes_nothing(place: Place, main: Path, editi
     assert tree_of(main).exists()
 
 
+@left_to_more
 def test_dropping_needs_a_yes_where_nobody_can_be_asked(place: Place, main: Path, editing: Provider):
     run(place, editing)
     assert place.swink("worktree", "drop", "fix").code == 2
