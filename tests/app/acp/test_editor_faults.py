@@ -235,7 +235,7 @@ async def test_a_cancel_at_a_frame_ends_every_call(number: int, project: Path):
     await _cancel_at(number, project)
 
 
-@pytest.mark.more
+@left_to_more
 async def test_a_cancel_at_any_frame_ends_every_call(project: Path):
     number = 0
     while await _cancel_at(number, project):

@@ -491,7 +491,7 @@ FILES = (
 )
 
 
-@tried(40, 400)
+@tried(15, 400)
 @given(st.dictionaries(NAMES, LIKELY, max_size=5) | JSON, st.text(max_size=40))
 def test_whatever_their_files_hold_looking_raises_nothing_and_writes_nothing(
     root: Path, content: Any, text: str

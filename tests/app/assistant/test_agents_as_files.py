@@ -341,7 +341,7 @@ def _arguments(tool: str) -> dict[str, Any]:
             return {"path": "main.py"}
 
 
-@tried(20, 100)
+@tried(8, 100)
 @given(st.lists(nodes(), min_size=1, max_size=2).map(tuple), st.sampled_from(NAMES))
 async def test_in_any_tree_all_is_the_callers_and_nobody_has_more(roots: tuple[Node, ...], forbidden: str):
     tree = Tree(roots)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.counts import tried
+from tests.counts import crossed, tried
 
 from swink import Agent, ToolCall, ToolResultMessage, tool
 from swink.agent.policy import ApprovalRequest, PolicyContext, RunKey
@@ -201,9 +201,17 @@ def put_directory(root: Path) -> None:
     (root / "notes.md").mkdir()
 
 
-@pytest.mark.parametrize("word", ["edits", "off", "smart"])
-@pytest.mark.parametrize("change", [swap_link, swap_file, change_content, put_pipe, put_directory])
-@pytest.mark.parametrize("call", [write("notes.md"), edit("notes.md"), ("delete_file", {"path": "notes.md"})])
+@crossed(
+    word=["edits", "off", "smart"],
+    change={
+        change.__name__: change for change in (swap_link, swap_file, change_content, put_pipe, put_directory)
+    },
+    call={
+        "write": write("notes.md"),
+        "edit": edit("notes.md"),
+        "delete": ("delete_file", {"path": "notes.md"}),
+    },
+)
 async def test_what_changed_since_it_was_allowed_is_left_alone(
     root: Path, word: ApprovalWord, change: Callable[[Path], None], call: tuple[str, dict[str, Any]]
 ):
@@ -393,7 +401,7 @@ def contents(root: Path) -> dict[str, bytes]:
     }
 
 
-@tried(60, 250)
+@tried(20, 250)
 @given(st.data())
 async def test_what_the_judgement_names_is_the_file_that_changes_or_nothing_does(data: st.DataObject):
     with TemporaryDirectory() as scratch:

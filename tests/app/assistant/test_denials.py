@@ -143,7 +143,7 @@ command = st.sampled_from(["true", "ls", "echo x", "git status", "cat s3"]) | st
 )
 
 
-@tried(60, 1_000)
+@tried(30, 1_000)
 @given(command, links, command)
 def test_whatever_is_put_around_it_it_does_not_pass(scene: Path, one: str, link: str, other: str):
     line = link % (one, other)

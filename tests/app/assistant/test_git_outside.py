@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tools" / "coding"))
 
 from calling import call, named
 from loopback_git import HttpGit, SshGit, heads, http_git, make_bare, ssh_git
-from tests.counts import in_cells
+from tests.counts import cell_of_more, in_cells
 
 from swink.app.assistant.person import Once, Question, Refuse, Reply
 from swink.app.assistant.rules import parse_rule
@@ -261,7 +261,9 @@ async def test_a_rule_that_denies_pushes_holds(work: Path, served: Path, ssh: Ss
     assert heads(served / "project.git") == {}
 
 
-@pytest.mark.parametrize("way", ["ssh://git@evil.test/x", "git@evil.test:x", "http://evil.test/x"])
+@pytest.mark.parametrize(
+    "way", [cell_of_more("ssh://git@evil.test/x"), "git@evil.test:x", "http://evil.test/x"]
+)
 async def test_a_host_that_a_rule_denies_is_not_offered_outside(work: Path, way: str):
     scene = Scene(work)
     scene.permissions.rules.add([parse_rule("deny net(evil.test)")], "user")
@@ -408,9 +410,7 @@ async def test_a_repository_that_borrows_objects_is_refused_with_the_reason(
     assert "the repository borrows objects from elsewhere, so it is not used outside" in told
 
 
-@pytest.mark.parametrize(
-    "place", ["objects", "objects/pack", "objects/pack/x.pack", "objects/info/alternates"]
-)
+@in_cells("place", ["objects", "objects/pack", "objects/info/alternates", "objects/pack/x.pack"], every=2)
 async def test_what_is_swapped_in_while_the_person_is_asked_is_not_sent(
     work: Path, served: Path, ssh: SshGit, tmp_path: Path, place: str
 ):

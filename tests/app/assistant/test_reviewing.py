@@ -77,7 +77,7 @@ def test_line_ends_and_the_missing_last_one_stay(old: str, new: str, verdicts: t
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "  d", "é"]), max_size=30)
 
 
-@tried(150, 1_000)
+@tried(50, 1_000)
 @given(LINES, LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.data())
 def test_what_is_approved_and_nothing_else_is_written(
     old: list[str], new: list[str], end: str, ends: bool, data: Any

@@ -166,7 +166,7 @@ def attended(
     return permissions, by_skill, person
 
 
-@tried(60, 1000)
+@tried(20, 1000)
 @given(allowed=st.lists(words, max_size=6))
 def test_whatever_a_skill_asks_for_a_call_that_rules_deny_is_denied(allowed: list[str], place: Path):
     skill = Skill("forms", "d", "b", place / "forms/SKILL.md", {"allowed-tools": " ".join(allowed)})
@@ -181,7 +181,7 @@ def test_whatever_a_skill_asks_for_a_call_that_rules_deny_is_denied(allowed: lis
     asyncio.run(denied())
 
 
-@tried(25, 150)
+@tried(10, 150)
 @given(allowed=st.lists(words, max_size=6))
 def test_what_a_skill_is_allowed_is_what_the_person_was_shown(allowed: list[str], place: Path):
     skill = Skill("forms", "d", "b", place / "forms/SKILL.md", {"allowed-tools": " ".join(allowed)})

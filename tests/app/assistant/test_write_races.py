@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.counts import MORE, in_cells
+from tests.counts import MORE, cell_of_more, in_cells
 
 from swink import Agent, ToolCall, ToolResultMessage
 from swink.agent.policy import Policy, PolicyContext, Turn
@@ -208,7 +208,7 @@ async def test_no_race_is_won_in_mode_edits(root: Path, backend: Any, scene: Sce
     assert (lost, let_run > 0) == (0, True)
 
 
-@backends
+@pytest.mark.parametrize("backend", ["bubblewrap", cell_of_more("landlock")])
 async def test_no_race_is_won_against_a_path_rule(root: Path, backend: Any):
     asked = permissions(root, "write_file(src/**)")
     async with flipping(root, backend, RULE):
@@ -216,7 +216,7 @@ async def test_no_race_is_won_against_a_path_rule(root: Path, backend: Any):
     assert (lost, let_run > 0) == (0, True)
 
 
-@backends
+@pytest.mark.parametrize("backend", [cell_of_more("bubblewrap"), "landlock"])
 async def test_no_race_is_won_against_a_path_guard(root: Path, backend: Any):
     guard = PathGuard(root / "src", base=root)
     async with flipping(root, backend, RULE):

@@ -294,16 +294,6 @@ def test_a_deadline_ends_a_run_with_a_result(place: Place, provider: Provider):
     assert "deadline" in done.err
 
 
-def test_what_nobody_foresaw_is_a_result_in_json(place: Place):
-    place.write(
-        "sitecustomize.py",
-        "import swink.app.assistant.modelchoice\nswink.app.assistant.modelchoice.choose_model = None\n",
-    )
-    done = place.swink("run", "--output", "json", "hi", env={"PYTHONPATH": str(place.here)})
-    assert done.code == 1
-    assert json.loads(done.out)["stop_reason"] == "error"
-
-
 def nested(levels: int) -> object:
     value: object = "end"
     for _ in range(levels):

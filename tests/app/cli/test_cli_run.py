@@ -217,7 +217,7 @@ def test_only_debug_shows_a_traceback(place: Place):
     assert "UnknownModel" in done.err
 
 
-def test_what_nobody_foresaw_is_one_line_too(place: Place):
+def test_what_nobody_foresaw_is_one_line_too_and_a_result_in_json(place: Place):
     place.write(
         "sitecustomize.py",
         "import swink.app.assistant.modelchoice\nswink.app.assistant.modelchoice.choose_model = None\n",
@@ -228,6 +228,9 @@ def test_what_nobody_foresaw_is_one_line_too(place: Place):
         done.err
         == "swink: error: this should not happen: TypeError: 'NoneType' object is not callable; --debug shows where\n"
     )
+    done = place.swink("run", "--output", "json", "hi", env={"PYTHONPATH": str(place.here)})
+    assert done.code == 1
+    assert json.loads(done.out)["stop_reason"] == "error"
 
 
 def test_a_tool_of_the_current_directory_runs_and_is_shown_in_one_line(place: Place, provider: Provider):

@@ -83,6 +83,7 @@ def test_an_agent_is_served_and_keeps_its_conversations_in_the_store(place: Plac
     arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "sqlite:served.db")
     with running(place, *arguments) as process:
         url = first_url(process)
+        assert httpx.get(url).status_code == 404, "it has no page unless that is asked for"
         id = httpx.post(f"{url}/conversations", json={}).json()["id"]
         runs = f"{url}/conversations/{id}/runs"
         run = httpx.post(runs, json={"input": "Capital of France?"}).json()["run_id"]
@@ -92,6 +93,7 @@ def test_an_agent_is_served_and_keeps_its_conversations_in_the_store(place: Plac
     assert [message["content"][0]["text"] for message in said["messages"]] == ["Capital of France?", "Paris."]
 
 
+@left_to_more
 def test_a_served_agent_has_a_page_if_that_is_asked_for(place: Place):
     place.write("served_agents.py", SERVED)
     arguments = ("serve", "agent", "served_agents:make", "--port", "0", "--store", "memory:")
@@ -114,7 +116,8 @@ def test_where_a_token_is_needed_the_page_opens_once_by_its_address_and_sees_the
         id = httpx.post(f"{url}/conversations", json={}, headers=bearer).json()["id"]
         assert httpx.get(url).status_code == 401
         with httpx.Client() as browser:
-            assert browser.get(address).status_code == 200
+            page = browser.get(address)
+            assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
             listed = browser.get(f"{url}/conversations").json()
             assert [each["id"] for each in listed["conversations"]] == [id]
         assert httpx.get(address).status_code == 401

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import KEY, Place, Provider, Screen
+from tests.counts import MORE
 
 SERVER = {"command": "npx", "args": ["-y", "files", f"--key={KEY}"], "disabled": True}
 
@@ -113,6 +114,7 @@ def test_what_cannot_be_trusted_is_refused(place: Place, where: str, said: str):
     assert decided(place) == {}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_run_without_a_person_names_once_what_it_skips_and_how_to_allow_it(
     place: Place, project: Path, provider: Provider, refused: bool
@@ -125,7 +127,8 @@ def test_a_run_without_a_person_names_once_what_it_skips_and_how_to_allow_it(
         "script .swink/tools/count.toml, command /ship; "
         "swink trust shows it and asks, swink trust --yes allows it\n"
     )
-    for words in (["-p", "hi"], ["hi"], ["run", "--coding", "hi"]):
+    ways = (["-p", "hi"], ["hi"], ["run", "--coding", "hi"])
+    for words in ways[:1] if refused and not MORE else ways:
         done = place.swink(*words, "-m", "openai:m", env=provider.env)
         assert (done.code, done.out, done.err) == (0, "Hello there.\n", told)
     listed = place.swink("mcp", "list", env=provider.env)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from apps import app_of, screen_text, until
-from tests.counts import in_cells
+from tests.counts import MORE, in_cells
 
 from swink import tool
 from swink.app.assistant.forms import Form, Item
@@ -80,7 +80,7 @@ PLACES = [
 ]
 
 
-@in_cells(("owner", "name"), PLACES, every=3)
+@in_cells(("owner", "name"), PLACES, every=5)
 async def test_a_call_whose_question_fails_once_is_asked_about_again(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str
 ):
@@ -101,7 +101,7 @@ async def test_a_call_whose_question_fails_once_is_asked_about_again(
     assert app.failure is None
 
 
-@in_cells(("owner", "name"), [place for place in PLACES if place[1] != "take_focus"], every=4)
+@in_cells(("owner", "name"), [place for place in PLACES if place[1] != "take_focus"], every=5)
 async def test_a_call_whose_question_always_fails_is_refused_and_the_model_is_told_why(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str
 ):
@@ -158,7 +158,7 @@ async def test_a_question_that_the_updater_cannot_reach_through_a_broken_view_is
         await until(pilot, lambda: not app.driver.is_running)
 
 
-@pytest.mark.parametrize("name", ["lay_out", "show_answers", "begin_question"])
+@in_cells("name", ["lay_out", "show_answers", "begin_question"], every=3)
 async def test_a_form_that_always_fails_counts_as_not_answered(monkeypatch: pytest.MonkeyPatch, name: str):
     app = app_of(["I am still here."])
     async with app.run_test(size=(100, 30)) as pilot:
@@ -191,7 +191,7 @@ async def test_what_is_typed_stays_where_completions_fail(monkeypatch: pytest.Mo
         (SwinkApp, "on_text_area_changed", ["x"]),
         (SwinkApp, "on_submitted", ["x", "enter"]),
     ],
-    every=3,
+    every=6,
 )
 async def test_a_key_that_fails_is_told_and_the_next_ones_work(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, keys: list[str]
@@ -265,7 +265,7 @@ def test_the_same_error_is_told_ever_more_seldom_and_another_one_at_once():
             return raised
 
     told = 0
-    for _ in range(100_000):
+    for _ in range(100_000 if MORE else 10_000):
         told += log.is_news(error(ValueError))
         now += 0.1
     assert 1 < told < 20

@@ -159,7 +159,7 @@ async def test_many_changes_leave_room_for_the_answers(place: Path):
         app.leave()
 
 
-@in_cells("way", ["usual", "escape", "other"], every=2)
+@in_cells("way", ["usual", "escape", "other"], every=3)
 async def test_the_wizard_takes_a_key_checks_it_and_remembers_the_model(
     tmp_path: Path, place: Path, way: str
 ):

@@ -139,7 +139,7 @@ async def test_two_escapes_with_a_key_between_them_are_not_two_in_a_row_however_
             await pilot.press("right")
 
 
-@in_cells("opened", ["/help", "/theme", "/model", "/permissions", "whole"], every=3)
+@in_cells("opened", ["/help", "/theme", "/model", "/permissions", "whole"], every=5)
 async def test_what_is_typed_right_after_escape_is_for_the_editor_and_not_for_the_screen_that_closes(
     opened: str,
 ):

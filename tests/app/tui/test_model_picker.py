@@ -7,6 +7,7 @@ import pytest
 from apps import app_of, screen_text, until
 from tests.counts import in_cells
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from swink.app.assistant import modellist
 from swink.app.assistant.modellist import FAVOURITES, RECENT, ModelMemory, model_rows, narrowed, recall
@@ -128,7 +129,9 @@ async def test_what_was_taken_stands_first_the_next_time():
     app = app_of([], model=CURRENT)
     async with app.run_test(size=(100, 30)) as pilot:
         await opened(pilot, app)
-        await pilot.press(*"openai:gpt-4o-mini", "enter")
+        app.screen.query_one(Input).value = "openai:gpt-4o-mini"
+        await pilot.pause()
+        await pilot.press("enter")
         await until(pilot, lambda: "the model is now openai:gpt-4o-mini" in screen_text(app))
         app.obey(f"/model {CURRENT}")
         await until(pilot, lambda: f"the model is now {CURRENT}" in screen_text(app))
@@ -136,7 +139,10 @@ async def test_what_was_taken_stands_first_the_next_time():
         first = next(number for number, line in enumerate(lines) if "current and recent" in line)
         assert f"● {' ' * 2}{CURRENT}" in lines[first + 1]
         assert "openai:gpt-4o-mini" in lines[first + 2]
-        await pilot.press("pagedown", "pageup", "up", "down", *"nothing of this kind", "enter")
+        await pilot.press("pagedown", "pageup", "up", "down")
+        app.screen.query_one(Input).value = "nothing of this kind"
+        await pilot.pause()
+        await pilot.press("enter")
         await until(pilot, lambda: "nothing fits what is typed" in screen_text(app))
         assert isinstance(app.screen, ModelPicker)
         await pilot.press("escape")

@@ -223,7 +223,7 @@ SCENES: dict[Scene, list[Any]] = {
 
 
 @pytest.mark.more
-@in_cells("scene", SCENES, ids=lambda scene: scene.__name__, every=2)
+@in_cells("scene", SCENES, ids=lambda scene: scene.__name__, every=4)
 async def test_the_screen_looks_as_it_should(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     project = tmp_path / "lines"
     project.mkdir()

@@ -120,29 +120,27 @@ def trust_question(tmp_path: Path, clock: Callable[[], float], **fields: Any) ->
     return TrustQuestion(Trust(tmp_path, "unasked", **fields), ["AGENTS.md"], KeyGuard(clock))
 
 
-@pytest.mark.parametrize(
-    ("keys", "answer"),
-    [(["y"], "y"), (["n"], "n"), (["enter"], "y"), (["escape"], None), (["up", "enter"], "n")],
-)
-async def test_a_folder_is_trusted_by_its_letter_or_by_the_marked_answer(
-    keys: list[str], answer: str | None, tmp_path: Path
-):
+ANSWERS = [(["y"], "y"), (["n"], "n"), (["enter"], "y"), (["escape"], None), (["up", "enter"], "n")]
+
+
+async def test_a_folder_is_trusted_by_its_letter_or_by_the_marked_answer(tmp_path: Path):
     now = [0.0]
     app = app_of([])
     async with app.run_test(size=SIZE) as pilot:
-        screen = trust_question(tmp_path, lambda: now[0])
-        asked = app.run_worker(app.ask(screen))
-        await until(pilot, lambda: "AGENTS.md" in screen_text(app))
-        await pilot.press(*keys, "y", "x")  # before anybody can have read it
-        assert app.screen is screen
-        now[0] += 1.0
-        screen.query_one(OptionList).highlighted = 0
-        await pilot.press("x", *keys)
-        await until(pilot, lambda: asked.is_finished)
-        assert asked.result == answer
+        for keys, answer in ANSWERS:
+            screen = trust_question(tmp_path, lambda: now[0])
+            asked = app.run_worker(app.ask(screen))
+            await until(pilot, lambda: app.screen is screen and "AGENTS.md" in screen_text(app))
+            await pilot.press(*keys, "y", "x")  # before anybody can have read it
+            assert app.screen is screen
+            now[0] += 1.0
+            screen.query_one(OptionList).highlighted = 0
+            await pilot.press("x", *keys)
+            await until(pilot, lambda: asked.is_finished)
+            assert asked.result == answer, keys
 
 
-@pytest.mark.parametrize("keys", [("enter", "enter"), ("enter", "y")])
+@in_cells("keys", [("enter", "y"), ("enter", "enter")], every=2)
 async def test_an_answer_that_is_given_twice_at_once_leaves_the_screen_below_as_it_is(
     keys: tuple[str, str], tmp_path: Path
 ):
