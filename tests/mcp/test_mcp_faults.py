@@ -65,8 +65,7 @@ async def test_a_server_that_goes_wrong_before_it_is_open_is_an_error_without_se
     assert leftovers() == []
 
 
-@pytest.mark.parametrize("at", LISTS)
-@pytest.mark.parametrize("how", ["die", "broken", more("half"), more("shape")])
+@crossed(how=["die", "broken", "half", "shape"], at=LISTS)
 async def test_a_list_that_goes_wrong_leaves_the_rest_or_is_an_error(
     how: str, at: str, caplog: pytest.LogCaptureFixture
 ):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from calling import call, named, shell
-from tests.counts import cell_of_more
+from tests.counts import in_cells
 
 from swink.system.programs import find_program
 from swink.tools import coding_tools
@@ -34,11 +34,15 @@ def plant(canary: Path) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "entry",
-    ["", "{root}/.venv/bin", *map(cell_of_more, (".", "bin", "{root}/bin", "{root}/../workspace/bin"))],
+@in_cells(
+    ("backend", "entry"),
+    [
+        (backend, entry)
+        for backend in ("bubblewrap", "landlock")
+        for entry in ("", "{root}/.venv/bin", ".", "bin", "{root}/bin", "{root}/../workspace/bin")
+    ],
+    every=7,
 )
-@pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
 async def test_programs_that_a_command_plants_on_the_path_are_never_started(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, backend: Any, entry: str, need: Any
 ):

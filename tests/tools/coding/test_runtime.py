@@ -109,7 +109,7 @@ def test_the_directory_above_is_not_renamed_either(environment: Path, tmp_path: 
 
 def test_sources_of_an_editable_install_are_read_only(tmp_path: Path, need):
     need("bubblewrap")
-    shutil.copytree(SOURCE / "swink", tmp_path / "src/swink")
+    shutil.copytree(SOURCE / "swink", tmp_path / "src/swink", ignore=shutil.ignore_patterns("*.pyc"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
     (site,) = (tmp_path / ".venv/lib").glob("python3*/site-packages")
     (site / "swink.pth").write_text(f"import sys; sys.path.insert(0, {str(tmp_path / 'src')!r})\n")
