@@ -67,6 +67,8 @@ def become(system: str) -> None:
     with suppress(ImportError):
         importlib.import_module("psutil")
     webbrowser.register("none", None)
+    if sys.version_info >= (3, 13):  # which asks on Linux what is taken away
+        vars(os)["process_cpu_count"] = os.cpu_count
     if system == "win32":
         _without_posix()
     else:
