@@ -35,7 +35,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 def pytest_collection() -> Generator[None, Any, Any]:
     """Ten thousand tests are no garbage: who looks for leaks later need not look through them.
 
-    After each thousand objects, as usual, one second in twenty is spent on looking.
+    Python's usual thresholds would spend one second in twenty on looking; these are larger.
     """
     gc.disable()
     try:

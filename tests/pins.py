@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-_PINS = dict(
+PINS = dict(
     line.split("==")
     for line in (Path(__file__).parents[1] / "constraints.txt").read_text("utf-8").splitlines()
     if "==" in line
 )
+"""The versions that the project is tested with, by package."""
 
 
 def compares_with(package: str) -> Any:
@@ -19,7 +20,7 @@ def compares_with(package: str) -> Any:
         installed = version(package)
     except PackageNotFoundError:
         installed = "not installed"
-    wanted = _PINS[package]
+    wanted = PINS[package]
     return pytest.mark.skipif(
         installed != wanted, reason=f"it compares with {package} {wanted}, and here that is {installed}"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.site import imports_of
 
 import swink
 from swink.app.cli.commands import parse_arguments
@@ -119,9 +120,7 @@ def test_what_the_page_names_exists(page: str):
 
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
 def test_what_the_page_imports_from_swink_is_there(page: str):
-    for module, names in re.findall(r"^from (swink[\w.]*) import ([\w, ]+)$", TEXTS[page], re.MULTILINE):
-        for name in names.replace(" ", "").split(","):
-            assert exists(f"{module}.{name}"), f"{module}.{name}"
+    assert not [name for name in imports_of(TEXTS[page]) if not exists(name)]
 
 
 @pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if commands_of(text)])

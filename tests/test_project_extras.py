@@ -9,6 +9,7 @@ from pathlib import Path
 import swink
 from swink.models import catalog
 from tests.counts import left_to_more
+from tests.pins import PINS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -92,11 +93,7 @@ def test_what_is_run_and_tested_is_there_and_has_a_version():
     asked = re.findall(r'-e "\.\[(.*?)\]"', (ROOT / "Makefile").read_text("utf-8"))
     assert asked
     assert {extra for names in asked for extra in names.split(",")} <= EXTRAS.keys()
-    pinned = {
-        distribution_of(line)
-        for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-        if not line.startswith("#")
-    }
+    pinned = {distribution_of(name) for name in PINS}
     wanted = {distribution_of(item) for name in EXTRAS if name != "all" for item in EXTRAS[name]}
     assert not wanted - pinned
 

@@ -114,8 +114,7 @@ def test(place: Path, wheel: Path, version: str, python: str, kind: str) -> Iter
     done = environment.install(*what, constraints=constraints)
     workers = "0" if kind == "sample" else "auto"
     paths = [f"tests/{each}" for each in tests]
-    # Old versions of anyio have a plugin that a new pytest warns of; no test needs it.
-    done = done and environment.run("-m", "pytest", "-n", workers, "-p", "no:anyio", *paths, cwd=ROOT)
+    done = done and environment.run("-m", "pytest", "-n", workers, *paths, cwd=ROOT)
     environment.remove()
     name = f"Python {version}, {'pinned' if kind == 'sample' else kind} requirements"
     what_ran = "a sample of the tests" if kind == "sample" else "tests of the library"

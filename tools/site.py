@@ -185,8 +185,7 @@ def taught_names() -> set[str]:
     found = {target.partition("#")[0].replace(":", ".") for target in PROVIDERS.values()}
     for path in (ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.py")):
         text = path.read_text("utf-8")
-        for module, names in IMPORTED.findall(text):
-            found |= {f"{module}.{name}" for name in re.findall(r"\w+", re.sub(r" as \w+", "", names))}
+        found.update(imports_of(text))
         found |= set(re.findall(r"\bswink(?:\.[a-z]\w*)+\.[A-Z]\w+", text))
     listed = [(page, name) for page in modules() for name in public_names(importlib.import_module(page))]
     known = [value_of(f"{page}.{name}") for page, name in listed]
@@ -197,6 +196,12 @@ def taught_names() -> set[str]:
         for name, value in values.items()
         if not isinstance(value, ModuleType) and not any(value is one for one in known)
     }
+
+
+def imports_of(text: str) -> Iterator[str]:
+    """The names that programs of a page import from swink."""
+    for module, names in IMPORTED.findall(text):
+        yield from (f"{module}.{name}" for name in re.findall(r"\w+", re.sub(r" as \w+", "", names)))
 
 
 def modules() -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from editor_scenes import SCENES
 from editorscene import REQUESTS, SDK, serving
 from libraries import node_editor, python_editor
-from tests.counts import in_cells, left_to_more
+from tests.counts import cell_of_more, in_cells, left_to_more
 
 LEFT_OUT = {
     *("terminal/create", "terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"),
@@ -84,31 +84,20 @@ async def test_every_kind_of_update_and_request_occurs_in_a_scene(tmp_path: Path
     assert never("ContentBlock", {"text", "image"}) == set()
 
 
-@pytest.mark.parametrize("name", ["change"])
+each_scene = pytest.mark.parametrize(
+    "name", [name if name == "change" else cell_of_more(name) for name in SCENES]
+)
+
+
+@each_scene
 async def test_the_library_of_python_plays_it(name: str, project: Path):
     scene = SCENES[name]
     async with python_editor(scene.replies, *scene.arguments) as editor:
         await scene.play(editor, project)
 
 
-@left_to_more
-@pytest.mark.parametrize("name", SCENES)
-async def test_the_library_of_python_plays_every_scene(name: str, project: Path):
-    scene = SCENES[name]
-    async with python_editor(scene.replies, *scene.arguments) as editor:
-        await scene.play(editor, project)
-
-
-@pytest.mark.parametrize("name", ["change"])
+@each_scene
 async def test_the_library_of_node_plays_it(name: str, project: Path):
-    scene = SCENES[name]
-    async with node_editor(scene.replies, *scene.arguments) as editor:
-        await scene.play(editor, project)
-
-
-@left_to_more
-@pytest.mark.parametrize("name", SCENES)
-async def test_the_library_of_node_plays_every_scene(name: str, project: Path):
     scene = SCENES[name]
     async with node_editor(scene.replies, *scene.arguments) as editor:
         await scene.play(editor, project)
