@@ -7,7 +7,7 @@ import pytest
 from apps import app_of, screen_text, until
 from tests.counts import in_cells
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from swink.app.assistant import modellist
 from swink.app.assistant.modellist import FAVOURITES, RECENT, ModelMemory, model_rows, narrowed, recall
@@ -107,6 +107,14 @@ async def test_each_model_is_one_line_with_window_and_price_in_columns(size: tup
         assert len(columns) <= 1
         await pilot.resize_terminal(70, 20)
         await until(pilot, lambda: "…" in row_of(app, "a-very-long-name"))
+
+
+async def test_the_columns_fit_a_list_that_gets_its_width_later_than_its_screen():
+    app = app_of([], model=CURRENT)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await opened(pilot, app)
+        app.screen.query_one(OptionList).styles.width = 60
+        await until(pilot, lambda: "$3" in row_of(app, CURRENT)[:66])
 
 
 async def test_a_favourite_is_marked_kept_and_unmarked_again():

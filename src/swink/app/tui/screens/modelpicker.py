@@ -64,7 +64,7 @@ class ModelPicker(AnswerScreen[str | None]):
         self._memory = ModelMemory()
         self._rows: Sequence[ModelRow] = ()
         self._field = Input(placeholder="type to narrow")
-        self._list = OptionList(markup=False)
+        self._list = _Models(lambda: self.call_after_refresh(self._show))
         self._head = Static("", classes="about", markup=False)
         self._foot = Static(_HINTS, classes="about", markup=False)
 
@@ -84,9 +84,6 @@ class ModelPicker(AnswerScreen[str | None]):
     async def _read(self) -> None:
         self._rows = await in_thread(model_rows, self._current, self._memory, self._provider)
         self._show()
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._show)
 
     def on_input_changed(self) -> None:
         self._show(is_new=True)
@@ -145,6 +142,17 @@ class ModelPicker(AnswerScreen[str | None]):
         self._head.update(_columns(" " * _MARKS + "model", ("window", "in $/M", "out $/M"), width))
         count = f"{len(rows)} of {len(self._rows)}" if typed.strip() else counted(len(self._rows), "model")
         self._foot.update(f"{count} · {_HINTS}" if rows else "nothing fits what is typed · Esc leaves")
+
+
+class _Models(OptionList):
+    """The list, which may get its width later than its screen: the columns follow its own."""
+
+    def __init__(self, show_again: Callable[[], object]) -> None:
+        super().__init__(markup=False)
+        self._show_again = show_again
+
+    def on_resize(self) -> None:
+        self._show_again()
 
 
 def _line(row: ModelRow, width: int, *, is_current: bool) -> Text:
