@@ -1,4 +1,4 @@
-"""The user's own settings, which no test sees, nor any process that a test starts: home, keys, proxies.
+"""The user's own settings, which no test sees, nor any process that a test starts: home, keys, proxies, language, terminal.
 
 Only the way to the package index and the caches that were filled before stay as they are.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 FOREIGN = re.compile(
     r"""(?ix) .*_(api_key | token | base_url) | (aws | azure | anthropic | openai | google | gemini | ollama)_.*
     | (http | https | all | no | ftp | socks)_proxy | xdg_.* | git_.* | pytest_addopts
-    | columns | lines | no_color | force_color
+    | columns | lines | no_color | force_color | term(_.*)? | color(term|fgbg) | lang(uage)? | lc_(?!ctype$).*
     | swink_(?!test_|cache_dir$).* """
 )
 _MARK = "SWINK_TEST_HOME"
@@ -55,6 +55,8 @@ def leave_the_user_out() -> None:
         "HOME": home,
         "USERPROFILE": home,
         _MARK: home,
+        "TERM": "xterm",
+        "LANG": "C.UTF-8",
         "AWS_EC2_METADATA_DISABLED": "true",
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
     }

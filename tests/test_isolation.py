@@ -29,6 +29,8 @@ def test_no_test_sees_what_belongs_to_the_user(tmp_path: Path):
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "SWINK_MODEL": "openai:gpt",
         "OLLAMA_HOST": "elsewhere",
+        "COLORTERM": "truecolor",
+        "LC_ALL": "de_DE.UTF-8",
     }
     start = {name: value for name, value in os.environ.items() if name != "SWINK_TEST_HOME"}
     done = subprocess.run(
@@ -48,4 +50,5 @@ def test_no_test_sees_what_belongs_to_the_user(tmp_path: Path):
 
 def test_this_run_is_isolated():
     assert str(Path.home()) == os.environ["SWINK_TEST_HOME"]
-    assert [name for name in os.environ if FOREIGN.fullmatch(name)] == ["AWS_EC2_METADATA_DISABLED"]
+    given = {"AWS_EC2_METADATA_DISABLED": "true", "LANG": "C.UTF-8", "TERM": "xterm"}
+    assert {name: value for name, value in os.environ.items() if FOREIGN.fullmatch(name)} == given
