@@ -151,6 +151,19 @@ def test_search_finds_words_of_ids_and_of_transcripts(many: Report):
     many.until("document.getElementById('count').textContent.startsWith('0 of')")
 
 
+def test_what_is_typed_while_the_transcripts_are_read_stays_and_is_looked_for(many: Report):
+    many.ask(
+        "(() => { const text = Response.prototype.text, held = new Promise(go => window.letGo = go);"
+        " Response.prototype.text = async function () { await held; return text.call(this); }; })()"
+    )
+    many.page.fill("#filters input", "walk")
+    many.until("location.hash === '#q=walk'")
+    many.page.fill("#filters input", "walk nairobi")
+    many.ask("new Promise(read => { window.letGo(); setTimeout(read, 60); })")
+    many.until("document.getElementById('count').textContent.startsWith('37 of')")
+    assert many.page.input_value("#filters input") == "walk nairobi"
+
+
 def test_a_tag_in_a_plot_leads_to_its_cases(many: Report):
     many.page.locator(".plot a", has=many.page.locator("text", has_text="weather")).click()
     assert many.count.startswith("100 of 300 cases")

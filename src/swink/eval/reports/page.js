@@ -329,6 +329,7 @@
   const states = make("div", { class: "states", role: "group", "aria-label": "Status" });
   const search = make("input", { type: "search", placeholder: "Search cases and transcripts", "aria-label": "Search", autocomplete: "off", spellcheck: "false" });
   const selects = {};
+  let typed = 0; // the timer of words that are typed but not yet looked for: nothing may put others in their place
   function select(key, name, options) {
     if (!options.length) return "";
     selects[key] = make("select", { "aria-label": name, class: key === "sort" ? "only-narrow" : "", on: { change: event => go({ [key]: event.target.value }) } },
@@ -346,24 +347,25 @@
     filters.append(search, states, select("tag", "All tags", data.tags.map(tag => [tag, tag])),
       select("metric", "All metrics", data.metrics.map(metric => [metric, "failed: " + metric])),
       data.compared ? select("change", "All changes", kinds) : "", select("sort", "In order of the suite", sorts));
-    let timer = 0;
-    search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => go({ q: search.value.trim() }), 120); });
+    search.addEventListener("input", () => { clearTimeout(typed); typed = setTimeout(() => go({ q: search.value.trim() }), 120); });
     for (const part of [filters, table, by("theme")]) part.hidden = false;
     table.append(body);
   }
   function reflect() {
     for (const button of states.children) button.setAttribute("aria-pressed", String(button.value === wanted.status));
     for (const [key, made] of Object.entries(selects)) { made.value = wanted[key]; made.classList.toggle("on", Boolean(wanted[key])); }
-    if (search.value.trim() !== wanted.q) search.value = wanted.q;
+    if (!typed && search.value.trim() !== wanted.q) search.value = wanted.q;
   }
   function address() {
     const said = new URLSearchParams(Object.entries({ ...wanted, case: opened }).filter(([, value]) => value));
     try { history.replaceState(null, "", "#" + said); } catch { /* then the address stays as it is */ }
   }
-  function go(change) { Object.assign(wanted, change); opened = ""; address(); update(); }
+  function settle() { clearTimeout(typed); typed = 0; }
+  function go(change) { if ("q" in change) settle(); Object.assign(wanted, change); opened = ""; address(); update(); }
   function follow(isFirst) {
     const said = new URLSearchParams(location.hash.slice(1)), id = said.get("case");
     if (!isFirst && location.hash === "#cases") return;
+    settle();
     wanted = { ...DEFAULTS };
     for (const key of Object.keys(DEFAULTS)) wanted[key] = said.get(key) || "";
     update();
