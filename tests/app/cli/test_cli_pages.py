@@ -53,9 +53,18 @@ def test_a_folder_is_the_name_of_its_first_page():
 def test_every_page_of_the_checkout_is_listed_with_its_title(capsys: pytest.CaptureFixture[str]):
     assert main(["docs"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    pages = list(read_pages(ROOT / "docs"))
+    pages = sorted(read_pages(ROOT / "docs"), key=lambda page: page.name)
     assert [line.split()[0] for line in lines] == [page.name for page in pages]
     assert all(line.endswith(page.headings[0]) for line, page in zip(lines, pages, strict=True))
+
+
+def test_the_changelog_is_a_page_in_a_checkout_and_in_an_installation(tmp_path: Path):
+    (tmp_path / "docs/project").mkdir(parents=True)
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n")
+    checkout = list(read_pages(tmp_path / "docs"))
+    (tmp_path / "CHANGELOG.md").rename(tmp_path / "docs/project/changelog.md")
+    assert list(read_pages(tmp_path / "docs")) == checkout == [DocsPage("project/changelog", "# Changelog\n")]
+    assert find_page(checkout, "changelog") is checkout[0]
 
 
 def test_what_is_no_terminal_gets_the_page_as_it_is_written(capsys: pytest.CaptureFixture[str]):

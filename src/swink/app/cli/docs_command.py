@@ -16,6 +16,8 @@ from swink.errors import MisuseError
 
 _HEADING = re.compile(r"^#{1,4} +(.+?) *#*$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_CHANGELOG = "project/changelog"
+"""In a checkout this page is above the others; in a wheel it is among them."""
 
 
 class DocsPage(Struct, frozen=True):
@@ -32,7 +34,7 @@ class DocsPage(Struct, frozen=True):
 
 def docs_command(arguments: argparse.Namespace) -> int:
     """Print a page, page by page on a terminal; without a topic the list of them."""
-    pages = list(read_pages(place_of_pages()))
+    pages = sorted(read_pages(place_of_pages()), key=lambda page: page.name)
     if arguments.topic is None:
         text = table([(page.name, page.headings[0]) for page in pages])
     else:
@@ -54,9 +56,11 @@ def place_of_pages() -> Path:
 
 
 def read_pages(place: Path) -> Iterator[DocsPage]:
-    """All pages below a folder, by name."""
-    for path in sorted(place.rglob("*.md")):
+    """All pages below a folder, and the changelog."""
+    for path in place.rglob("*.md"):
         yield DocsPage(path.relative_to(place).with_suffix("").as_posix(), path.read_text("utf-8"))
+    if (changelog := place.parent / "CHANGELOG.md").is_file():
+        yield DocsPage(_CHANGELOG, changelog.read_text("utf-8"))
 
 
 def find_page(pages: Sequence[DocsPage], topic: str) -> DocsPage:
