@@ -110,7 +110,7 @@ def pytest_runtest_teardown() -> Generator[None, Any, Any]:
     try:
         result = yield
         assert not _unhandled, f"unhandled in the event loop: {_unhandled}"
-        for _ in range(100):
+        for _ in range(1_000):
             left = [thread.name for thread in threading.enumerate() if thread.name.startswith("swink-")]
             if not left:
                 return result

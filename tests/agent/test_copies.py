@@ -471,10 +471,10 @@ def test_an_agent_is_closed_from_another_thread_and_event_loop():
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(agent.run_sync("q")))
     thread.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     asyncio.run(agent.aclose())
     assert not agent.is_running
-    thread.join(5)
+    thread.join(60)
     assert results[0].stop_reason == "aborted"
 
 

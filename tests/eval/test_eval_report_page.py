@@ -56,7 +56,7 @@ class Report:
 
     def until(self, script: str) -> None:
         """Wait until the script gives true; the page's policy refuses what Playwright has for that."""
-        for _ in range(500):
+        for _ in range(3_000):
             if self.ask(script):
                 return
             self.page.wait_for_timeout(20)

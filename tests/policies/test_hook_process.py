@@ -30,7 +30,7 @@ def alive(mark: str) -> list[str]:
 
 
 async def gone(mark: str) -> bool:
-    for _ in range(200):
+    for _ in range(1_200):
         if not alive(mark):
             return True
         await asyncio.sleep(0.05)

@@ -83,7 +83,7 @@ class FaultServer:
             await asyncio.wait(self._tasks)
         await self._server.wait_closed()
 
-    async def all_closed(self, seconds: float = 5.0) -> None:
+    async def all_closed(self, seconds: float = 60.0) -> None:
         """Wait until the client has let go of every connection."""
         async with asyncio.timeout(seconds):
             while self.open:

@@ -54,7 +54,7 @@ async def facing(
         await fn.aclose()
         await server.all_closed()
     gc.collect(1)  # an unclosed client warns here, and warnings are errors
-    for _ in range(100):
+    for _ in range(6_000):
         if not (left := asyncio.all_tasks() - before):
             break
         await asyncio.sleep(0.005)

@@ -108,7 +108,7 @@ async def test_an_approval_and_a_follow_up_reach_the_worker_that_runs(tmp_path: 
         await until_told(pair.run, lambda event: isinstance(event, ApprovalRequested))
         await pair.there.tell(pair.told, RunWord("follow_up", list(as_messages("And then?"))))
         answer = KeptAnswer("yes")
-        for _ in range(100):  # the question is put a moment after its event
+        for _ in range(3_000):  # the question is put a moment after its event
             try:
                 await pair.there.tell(pair.told, RunWord("approve", call_id="c1", answer=answer))
                 break

@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -177,8 +178,10 @@ class Stuck(Session):
     def __init__(self) -> None:
         super().__init__()
         self.release = threading.Event()
+        self.begun: Callable[[], object] = int
 
     def append(self, messages: Sequence[Any]) -> None:
+        self.begun()
         self.release.wait(100)
 
 
@@ -191,10 +194,10 @@ async def test_what_is_not_saved_by_the_deadline_or_after_an_abort_is_told(
     session = Stuck()
     agent = Agent("test:model", stream_fn=ScriptedModel(["done"]), session=session)
     if abort:  # when the run has ended, and only its last save is left
-        asyncio.get_running_loop().call_later(0.3, agent.abort)
+        session.begun = partial(asyncio.get_running_loop().call_soon_threadsafe, agent.abort)
     with pytest.raises(NotSaved) as raised:
         async with asyncio.timeout(50):
-            await agent.run("go", deadline=None if abort else 0.2)
+            await agent.run("go", deadline=None if abort else 1)
     assert isinstance(raised.value, HookFailed)
     assert isinstance(raised.value, TimeoutError)
     assert "the end of a run was not saved" in caplog.text

@@ -283,7 +283,7 @@ async def test_calls_through_call_tool_run_concurrently():
     @tool(deferred=True)
     async def meet(n: int) -> int:
         """Wait for the other."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await both.wait()
         return n
 

@@ -250,7 +250,7 @@ async def test_saved_rules_hold_in_every_mode_that_asks_and_are_counted(place: P
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(2_000):
+    for _ in range(12_000):
         if holds():
             return
         await asyncio.sleep(0.005)

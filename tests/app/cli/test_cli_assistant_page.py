@@ -58,7 +58,7 @@ async def answered(client: Client, id: str, run: str, **answer: Any) -> list[tup
         if event["type"] == "approval_requested":
             body = {"call_id": event["call_id"], **answer}
             sent = await client.post(f"/conversations/{id}/runs/{run}/approvals", json=body)
-            for _ in range(50):  # the question is put a moment after the event
+            for _ in range(3_000):  # the question is put a moment after the event
                 if sent.status_code == 200:
                     break
                 await asyncio.sleep(0.01)
@@ -159,7 +159,7 @@ async def test_a_rule_that_is_none_is_refused_and_the_call_still_waits(home: Pat
             if event["type"] == "custom_event" and event["name"] == "approval_rules":
                 path, body = f"/conversations/{id}/runs/{run}/approvals", {"call_id": "1", "approved": True}
                 for wrong in ("no rule!", "deny write_file"):
-                    for _ in range(50):  # the question is put a moment after the event
+                    for _ in range(3_000):  # the question is put a moment after the event
                         refused = await client.post(path, json={**body, "rules": [wrong]})
                         if refused.status_code != 409:
                             break

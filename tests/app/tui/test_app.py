@@ -14,7 +14,7 @@ from swink.testing import ScriptedModel
 
 async def until(pilot: Pilot[int], condition) -> None:
     """Wait until something holds."""
-    for _ in range(400):
+    for _ in range(3_000):
         if condition():
             return
         await pilot.pause(0.02)

@@ -64,7 +64,7 @@ class Scene:
         self.now += 0.31
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        for _ in range(600):
+        for _ in range(3_000):
             if holds():
                 return
             await self.pilot.pause(0.02)

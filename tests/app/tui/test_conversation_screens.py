@@ -15,7 +15,7 @@ from swink.app.tui.screens.listscreen import ListScreen
 
 async def until(pilot: Pilot[int], condition: Callable[[], object]) -> None:
     """Wait until something holds."""
-    for _ in range(500):
+    for _ in range(6_000):
         if condition():
             return
         await pilot.pause(0.01)

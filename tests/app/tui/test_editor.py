@@ -108,7 +108,7 @@ class Scene:
         await self.settle()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        for _ in range(600):
+        for _ in range(6_000):
             if condition():
                 return
             await self.pilot.pause(0.01)

@@ -99,7 +99,7 @@ async def full_app(home: Path, *replies: Any) -> SwinkApp:
 
 async def assert_it_can_be_typed(pilot: Pilot[Any], app: SwinkApp, what: str) -> None:
     """Back to the conversation, without two Esc in a row; then what is typed is in the editor."""
-    for _ in range(20):
+    for _ in range(200):
         if len(app.screen_stack) == 1 and not app.driver.is_running and app.editor.has_focus:
             break
         await pilot.press("escape", "right")

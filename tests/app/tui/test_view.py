@@ -58,7 +58,7 @@ class Scene(App[None]):
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(500):
+    for _ in range(6_000):
         if condition():
             return
         await asyncio.sleep(0.01)
