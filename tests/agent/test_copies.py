@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 import pytest
+from tests.patience import until
 
 from swink import (
     Agent,
@@ -398,7 +399,7 @@ async def test_closing_ends_the_run_and_waits_until_it_is_saved():
     session = Slow()
     agent = agent_on(["par", Pause(10), "tial"], "later", session=session)
     task = asyncio.create_task(agent.run("q"))
-    await asyncio.sleep(0.01)
+    await until(lambda: agent.streaming_message and agent.streaming_message.text)
     await agent.aclose()
     assert not agent.is_running
     assert [message.text for message in session.appended] == ["q", "par"]

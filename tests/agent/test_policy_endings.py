@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import pytest
+from tests.patience import until
 
 from swink import (
     Agent,
@@ -94,7 +95,7 @@ async def test_the_end_of_an_aborted_run_is_told_with_the_turn_it_was_in():
     witness = Witness()
     running = agent(ScriptedModel([ToolCall("1", "hang")]), witness)
     task = asyncio.create_task(running.run("Go."))
-    await asyncio.sleep(0.05)
+    await until(lambda: running.pending_tool_calls)
     running.abort()
     await task
     ((_, ending),) = witness.endings

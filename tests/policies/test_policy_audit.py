@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenes import PRICED, Scene, call
 from tests.counts import left_to_more, tried
+from tests.patience import until
 
 from swink import (
     Agent,
@@ -535,7 +536,9 @@ async def test_a_turn_that_was_aborted_is_in_the_log_when_the_run_has_been_await
     path = tmp_path / "audit.jsonl"
     agent = Agent("test:slow", stream_fn=ScriptedModel(script), tools=[hang], policies=[AuditLogger(path)])
     task = asyncio.create_task(agent.run("Do it."))
-    await asyncio.sleep(0.1)
+    await until(
+        lambda: agent.pending_tool_calls or (agent.streaming_message and agent.streaming_message.text)
+    )
     agent.abort()
     await task
     aborted, end = records(path)

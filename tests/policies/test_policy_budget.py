@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from scenes import PRICED, Scene, call
+from tests.patience import until
 
 from swink import (
     Agent,
@@ -357,9 +358,11 @@ async def test_a_session_counts_a_run_that_was_aborted_in_its_tools():
     async def spend(ctx: ToolContext) -> str:
         """Spends, then hangs."""
         ctx.charge(Usage(input=100), Cost(input=0.1))
+        charged.set()
         await asyncio.sleep(60)
         return "never"
 
+    charged = asyncio.Event()
     agent = Agent(
         PRICED,
         stream_fn=ScriptedModel([call(name="spend")], usage=Usage(input=7)),
@@ -367,7 +370,7 @@ async def test_a_session_counts_a_run_that_was_aborted_in_its_tools():
         policies=[budget],
     )
     task = asyncio.create_task(agent.run("Go."))
-    await asyncio.sleep(0.05)
+    await charged.wait()
     agent.abort()
     await task
     assert budget.spent.usage.total == 107
@@ -377,7 +380,7 @@ async def test_a_reply_that_was_cut_off_without_figures_counts_as_estimated():
     budget = Budget(max_tokens=100_000, scope="session")
     agent = Agent(PRICED, stream_fn=ScriptedModel([["word " * 200, Pause(60)]]), policies=[budget])
     task = asyncio.create_task(agent.run("word " * 1_000))
-    await asyncio.sleep(0.05)
+    await until(lambda: agent.streaming_message and agent.streaming_message.text)
     agent.abort()
     await task
     assert 1_000 < budget.spent.usage.input < 1_200

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from scenes import Scene, call
+from tests.patience import until
 
 from swink import Agent, AuthError, Policy, Stop, ToolResult
 from swink.policies import Checkpoint
@@ -157,7 +158,7 @@ async def test_a_turn_that_was_aborted_or_stopped_is_saved_too():
     assert [len(data["messages"]) for data in store.saved] == [3]
     agent = Agent("test:slow", stream_fn=ScriptedModel([["par", Pause(60)]]), policies=[Checkpoint(store)])
     task = asyncio.create_task(agent.run("Go."))
-    await asyncio.sleep(0.05)
+    await until(lambda: agent.streaming_message and agent.streaming_message.text)
     agent.abort()
     await task
     assert [message["role"] for message in store.saved[-1]["messages"]] == ["user", "assistant"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests import worker_tools
 from tests.counts import MORE, left_to_more
+from tests.patience import until
 
 from swink.tools import ToolContext, workers
 from swink.tools.workers import Abandoned, WorkerDied, run_in_process, run_in_thread
@@ -84,20 +85,28 @@ async def test_many_functions_run_at_once():
 
 async def test_a_function_that_stops_when_asked_gives_its_result(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(workers, "GRACE", 60)
-    stop = threading.Event()
-    task = asyncio.create_task(run_in_thread(lambda: stop.wait(60) and "stopped", {}, "polite", stop.set))
-    await asyncio.sleep(0.02)
+    begun, stop = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        return "stopped" if stop.wait(60) else ""
+
+    task = asyncio.create_task(run_in_thread(work, {}, "polite", stop.set))
+    await until(begun.is_set)
     task.cancel()
     assert await task == "stopped"
 
 
 async def test_a_function_that_ignores_cancellation_is_left_behind_after_a_grace():
-    release = threading.Event()
+    begun, release = threading.Event(), threading.Event()
     asked: list[bool] = []
-    task = asyncio.create_task(
-        run_in_thread(lambda: release.wait(60), {}, "stubborn", lambda: asked.append(True))
-    )
-    await asyncio.sleep(0.02)
+
+    def work() -> None:
+        begun.set()
+        release.wait(60)
+
+    task = asyncio.create_task(run_in_thread(work, {}, "stubborn", lambda: asked.append(True)))
+    await until(begun.is_set)
     task.cancel()
     with pytest.raises(Abandoned, match=r"may still be running and its effect is unknown"):
         await task

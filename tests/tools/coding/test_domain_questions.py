@@ -10,6 +10,7 @@ import pytest
 from calling import call, named
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.patience import until
 
 from swink.tools.coding import bash_tools
 from swink.tools.coding.background import Background
@@ -101,7 +102,7 @@ async def test_a_name_is_resolved_only_after_the_yes(tmp_path: Path):
     network = CommandNetwork(person, "curl")
     async with page() as (port, _), Egress(str(tmp_path / "p"), network, (), resolve):
         asking = asyncio.create_task(request(str(tmp_path / "p"), "data.test", port))
-        await asyncio.sleep(0.1)
+        await until(lambda: person.asked)
         assert (person.asked, resolved) == ([Wish("data.test", port)], [])
         await person.say("no")
         assert "403" in await asking
