@@ -1,9 +1,11 @@
 """What is said to a run on a worker that does not carry it out: the other worker hears it, once, or it is refused."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,7 +81,8 @@ async def test_a_word_that_no_worker_takes_is_withdrawn_and_says_what_to_do(
 async def test_a_word_whose_taker_died_is_not_waited_for_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(mailbox, "PATIENCE", 0.05)
+    now = 0.0
+    monkeypatch.setattr(mailbox, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
     async with two_workers(tmp_path, [["a", Pause(60)]]) as pair:
         pair.here._host._taking_mail.cancel()  # type: ignore[union-attr]  # a worker that is killed
         sending = asyncio.create_task(pair.there.tell(pair.told, RunWord("abort")))
@@ -88,6 +91,7 @@ async def test_a_word_whose_taker_died_is_not_waited_for_for_ever(
             await asyncio.sleep(0)
         session = await store.open(left[0].id)
         await session.append([], records=[mailbox._record("taken", None)])
+        now = 2 * mailbox.PATIENCE + 1
         with pytest.raises(Refused, match="look at the events of the run"):
             await asyncio.wait_for(sending, 20)
         await pair.here.abort(pair.run)
