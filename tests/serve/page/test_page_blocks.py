@@ -128,8 +128,8 @@ def test_hostile_markdown_takes_no_time_to_speak_of(browser: Any, mark: str):
       return [Math.max(spent(500), 5), spent(10000)];
     }"""
     with open_page(browser) as page:
-        few, many = page.ask(script, mark)
-    assert many < 60 * few
+        tries = (page.ask(script, mark) for _ in range(5))  # one may be held up by a busy machine
+        assert any(many < 60 * few for few, many in tries)
 
 
 @in_cells("by", ["keyboard", "mouse"], every=2)
