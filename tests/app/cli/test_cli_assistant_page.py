@@ -51,18 +51,23 @@ async def assistant(script: list[Any], *arguments: str) -> AsyncIterator[tuple[C
 
 
 async def answered(client: Client, id: str, run: str, **answer: Any) -> list[tuple[int, Any]]:
-    """The events of a run whose questions get this answer."""
+    """The events of a run whose questions get this answer, unless a rule answers first."""
     events: list[tuple[int, Any]] = []
+    answers: dict[str, asyncio.Task[None]] = {}
+
+    async def say(call: str) -> None:
+        body = {"call_id": call, **answer}
+        path = f"/conversations/{id}/runs/{run}/approvals"
+        while (await client.post(path, json=body)).status_code != 200:  # the question comes after its event
+            await asyncio.sleep(0.01)
+
     async for number, event in client.stream_events(id, run):
         events.append((number, event))
         if event["type"] == "approval_requested":
-            body = {"call_id": event["call_id"], **answer}
-            sent = await client.post(f"/conversations/{id}/runs/{run}/approvals", json=body)
-            for _ in range(3_000):  # the question is put a moment after the event
-                if sent.status_code == 200:
-                    break
-                await asyncio.sleep(0.01)
-                sent = await client.post(f"/conversations/{id}/runs/{run}/approvals", json=body)
+            answers[event["call_id"]] = asyncio.create_task(say(event["call_id"]))
+        elif event["type"] == "approval_resolved":
+            answers[event["call_id"]].cancel()
+    await asyncio.wait(answers.values())
     return events
 
 
