@@ -1,14 +1,14 @@
 """A service with FastAPI: streamed answers, abort, and calls that wait for a person.
 
-uvicorn fastapi_service:app     needs ANTHROPIC_API_KEY
+uvicorn fastapi_service:app     needs ANTHROPIC_API_KEY; then in another shell, with curl and jq:
 
-Then, with the ids that the first two answers hold:
-
-curl -X POST localhost:8000/agent/conversations -d '{}' -H 'content-type: application/json'
-curl -X POST localhost:8000/agent/conversations/ID/runs -d '{"input": "Refund order 7"}' -H ...
-curl -N localhost:8000/agent/conversations/ID/runs/RUN/events             the answer as it is written
-curl -X POST .../runs/RUN/approvals -d '{"call_id": "...", "approved": true}' -H ...      yes, do it
-curl -X POST .../runs/RUN/abort                                                          or enough
+ALL=localhost:8000/agent/conversations JSON='content-type: application/json'
+HERE=$ALL/$(curl -s $ALL -H "$JSON" -d '{}' | jq -r .id)
+RUN=$HERE/runs/$(curl -s $HERE/runs -H "$JSON" -d '{"input": "Refund order 7"}' | jq -r .run_id)
+curl -sN $RUN/events &                                          # the answer as it is written
+CALL=$(curl -s $HERE/messages | jq '.pending[0].call_id')       # once it says approval_requested
+curl $RUN/approvals -H "$JSON" -d '{"call_id": '$CALL', "approved": true}'     # yes, do it
+curl -X POST $RUN/abort                                         # or: enough
 """
 
 from contextlib import asynccontextmanager

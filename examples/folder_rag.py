@@ -15,9 +15,8 @@ class Folder:
     """The passages of the texts in a folder, with their vectors."""
 
     def __init__(self, place: Path) -> None:
-        self.embedder = (
-            LocalEmbedder()
-        )  # LocalEmbedder("/path/embedding-model.gguf") tells texts apart better
+        # LocalEmbedder("/path/embedding-model.gguf") tells texts apart better.
+        self.embedder = LocalEmbedder()
         files = [(path.name, path.read_text("utf-8")) for path in sorted(place.rglob("*.md"))]
         self.passages = [
             f"{name}: {part}" for name, text in files for part in text.split("\n\n") if part.strip()

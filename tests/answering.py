@@ -43,10 +43,11 @@ class Answers(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         kind = "text/event-stream" if asked.get("stream") else "application/json"
-        if self.path.endswith("/messages"):
+        path = self.path.partition("?")[0]
+        if path.endswith("/messages"):
             events = anthropic(asked)
             body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-        elif self.path.endswith("/responses"):
+        elif path.endswith("/responses"):
             body = json.dumps(responses(asked))
         elif asked.get("stream"):
             body = "".join(f"data: {json.dumps(event)}\n\n" for event in openai(asked)) + "data: [DONE]\n\n"

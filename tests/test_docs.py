@@ -18,6 +18,12 @@ from tests.pages import PAGES, ROOT
 NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]
 """Pages that speak of the present; a changelog also names what is gone."""
 TEXTS = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in PAGES}
+NEWEST = re.split(r"^(?=## )", TEXTS["CHANGELOG.md"], flags=re.MULTILINE)[1]
+"""What the changelog says of the newest version."""
+ADDED = "".join(re.findall(r"^### Added\n.*?(?=^### |\Z)", NEWEST, re.DOTALL | re.MULTILINE))
+"""What is new in it: that is all of the present."""
+READ = {**TEXTS, "CHANGELOG.md": NEWEST}
+"""The texts that people read from beginning to end; of the changelog that is its newest version."""
 LOGGERS = set(
     re.findall(
         r'getLogger\("(swink[\w.]*)"\)',
@@ -109,12 +115,13 @@ def test_the_links_of_the_page_lead_somewhere(page: str):
     assert not broken
 
 
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
+@pytest.mark.parametrize("page", READ)
 def test_what_the_page_names_exists(page: str):
-    names = set(re.findall(r"\bswink(?:\.[A-Za-z]\w*)+", TEXTS[page]))
+    text = ADDED if page == "CHANGELOG.md" else READ[page]
+    names = set(re.findall(r"\bswink(?:\.[A-Za-z]\w*)+", text))
     names -= LOGGERS | ATTRIBUTES | {"swink.providers", "swink.scorers", "swink.cdx.json"}
     assert not [name for name in sorted(names) if not exists(name)]
-    paths = re.findall(r"`((?:swink|tests|benchmarks|examples)/[\w./-]+)`", TEXTS[page])
+    paths = re.findall(r"`((?:swink|tests|benchmarks|examples)/[\w./-]+)`", text)
     assert not [path for path in paths if not (ROOT / path).exists() and not (ROOT / "src" / path).exists()]
 
 
@@ -141,6 +148,11 @@ def test_what_the_changelog_says_to_use_instead_exists():
     assert not [name for name in sorted(names) if not exists(name)]
 
 
+def test_the_changelog_begins_with_this_version_and_what_it_added():
+    assert NEWEST.startswith(f"## {swink.__version__}")
+    assert ADDED.startswith("### Added\n")
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_the_loggers_of_the_page_are_used(page: str):
     named = set(re.findall(r"(?:log|logger) `(swink[\w.]*)`|getLogger\(\"(swink[\w.]*)\"\)", TEXTS[page]))
@@ -152,14 +164,14 @@ def test_no_page_names_a_path_of_one_machine(page: str):
     assert not re.findall(r"(?<![\w.])/(?:root|srv|work|home)/\w+", TEXTS[page])
 
 
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
+@pytest.mark.parametrize("page", READ)
 def test_no_sentence_of_the_page_has_more_than_forty_words(page: str):
-    assert not [each for each in sentences_of(TEXTS[page]) if len(each.split()) > MOST_WORDS]
+    assert not [each for each in sentences_of(READ[page]) if len(each.split()) > MOST_WORDS]
 
 
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in NOW])
+@pytest.mark.parametrize("page", READ)
 def test_no_paragraph_of_the_page_has_more_than_sixty_words(page: str):
-    long = [part for part in paragraphs_of(TEXTS[page]) if len(part.split()) > MOST_IN_A_PARAGRAPH]
+    long = [part for part in paragraphs_of(READ[page]) if len(part.split()) > MOST_IN_A_PARAGRAPH]
     assert not [part for part in long if part.count("`") < 60], "make it a lead and a list"
 
 

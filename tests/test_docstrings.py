@@ -168,11 +168,39 @@ def test_help_is_enough_to_write_a_program():
     assert "run_sync(" in program
 
 
+PLUGGED_IN = {
+    "McpServers": "swink.mcp", "Budget": "swink.policies", "ScriptedModel": "swink.testing",
+    "SqliteStore": "swink.memory", "WebSearch": "swink.messages.providertools",
+}  # fmt: skip
+"""What an agent is given of modules that help(Agent) has to name."""
+
+
+def test_help_says_where_what_an_agent_is_given_comes_from():
+    said = inspect.getdoc(swink.Agent) or ""
+    for name, module in PLUGGED_IN.items():
+        assert re.search(rf"`[^`]*\b{name}\b[^`]*` of\s+`{module}`", said), name
+        assert hasattr(importlib.import_module(module), name)
+    assert "help(swink)" in said
+    program = example(swink.__doc__ or "")
+    for module, name in [
+        *((module, name) for name, module in PLUGGED_IN.items()),
+        ("swink.stream", "TextDelta"),
+    ]:
+        assert re.search(rf"^from {module} import .*\b{name}\b", program, re.MULTILINE), name
+    assert "session=" in program
+
+
+def test_help_of_a_result_names_all_that_it_has():
+    said = pydoc.plain(pydoc.render_doc(swink.AgentResult))
+    listed = said.partition("Args:")[2]
+    assert not [name for name in swink.AgentResult.__struct_fields__ if f"  {name}: " not in listed]
+
+
 def test_help_names_types_as_the_code_does():
     """An alias that is written out, such as that of messages, makes a signature that nobody reads."""
     said = pydoc.plain(pydoc.render_doc(swink.Agent))
     assert "model: 'Model | None' = None" in said
-    assert not re.findall(r"swink\.messages\.\w+|collections\.abc\.\w+", said)
+    assert not re.findall(r"(?<!`)swink\.messages\.\w+|collections\.abc\.\w+", said)
 
 
 def example(said: str) -> str:
@@ -182,9 +210,11 @@ def example(said: str) -> str:
 
 
 def examples() -> dict[str, str]:
-    """Every program in a docstring of a public name, or of a method of one."""
+    """Every program in a docstring of a module, of a public name in it, or of a method of one."""
     found: dict[str, str] = {}
     for module in MODULES:
+        if ">>> " in (words := importlib.import_module(module).__doc__ or ""):
+            found[module] = example(words)
         for name, value in public(importlib.import_module(module)):
             members = vars(value).items() if inspect.isclass(value) else ()
             said = {

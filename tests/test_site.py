@@ -23,8 +23,11 @@ pytestmark = [pytest.mark.more, pytest.mark.skipif(not MORE, reason="make test-m
 SITE = ROOT / "build" / "site"
 ZENSICAL = ROOT / ".venv" / "docs" / "bin" / "zensical"
 AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
-SHOWN = ["index.html", "library/tools.html", "coding-agent/tui.html", "reference/python/swink.teams.html"]
-"""Pages that have what pages have: tables, code, pictures, lists, signatures."""
+SHOWN = [
+    "index.html", "library/tools.html", "coding-agent/tui.html", "reference/python/swink.teams.html",
+    "guarantees/promises.html", "coding-agent/keys.html", "reference/errors.html", "project/changelog.html",
+]  # fmt: skip
+"""Pages that have what pages have: tables (short, long, of keys), code, pictures, lists, signatures, many links."""
 PARTS = ["", *sorted(path.name for path in (ROOT / "docs").iterdir() if any(path.glob("*.md")))]
 """The folders of the site; its first page and the one for what is not there are in none."""
 

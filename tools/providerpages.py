@@ -1,11 +1,15 @@
-"""The page of each provider, made of the tables of docs/models/providers.md and of the catalog.
+"""The page of each provider, made of the tables of docs/models/providers.md, of dialects and of the catalog.
 
 providers.md (tables that tests hold to the code) ┐
+dialects of the presets (presetfacts.py)          ┤
 catalog (limits and prices)                       ┴→ models/providers/NAME.md, when the site is built
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+
+from tools.presetfacts import preset_facts
 
 TABLES = Path(__file__).parents[1] / "docs" / "models" / "providers.md"
 TITLES = {
@@ -15,14 +19,16 @@ TITLES = {
     "Preset": "Presets: servers that speak like OpenAI",
 }
 """The sections of a page, and the headings of the tables they come from."""
-REST = "other presets, other servers"
-"""The row for presets that have none of their own."""
 ELSEWHERE = {"local": "Models in this process have [a page of their own](../local.md)."}
 MODELS_LEAD = (
     "Others work too, without limits and prices. "
     "Prices are dollars per million tokens; an empty cell is unknown."
 )
 NAME = re.compile(r"`([a-z-]+)`")
+AS = re.compile(r"as `([a-z-]+)`(?: and `([a-z-]+)`)?")
+"""A cell that says what another row, or two of them, say."""
+FAMILIES = {"gemini": "Gemini", "anthropic": "Claude"}
+"""What a provider with models of two others calls theirs."""
 LINK = re.compile(r"(?<=\])\((?!\w+:)([^)]*)\)")
 
 
@@ -41,7 +47,8 @@ def page_of(name: str, preset: str) -> str:
     about += "[All providers](../providers.md) compares them."
     parts = [f"# {name}\n", f"{ELSEWHERE.get(name, about)}\n"]
     if name in ACCOUNTS:
-        first = ACCOUNTS[name].default_model or (listed[0][0].strip("`") if listed else "MODEL")
+        chosen = ACCOUNTS[ACCOUNTS[name].key_name].default_model
+        first = chosen or (listed[0][0].strip("`") if listed else "MODEL")
         parts.append(f'```text\nAgent("{name}:{first}")\n```\n')
     for title in TITLES:
         if said := facts(name, preset, title):
@@ -54,16 +61,34 @@ def page_of(name: str, preset: str) -> str:
 
 
 def facts(name: str, preset: str, title: str) -> str:
-    """The row of a table that is about a provider, as a list."""
+    """What a table says of a provider, as a list; a preset's dialect says it, but for its hosted tools."""
+    cells = row_of(name, title)
+    if preset and (made := preset_facts(preset).get(TITLES[title])):
+        tools = {column: cell for column, cell in cells.items() if column.startswith("hosted")}
+        cells = {**made, **tools}
+    return "\n".join(
+        f"- **{column[0].upper()}{column[1:]}**: {relinked(cell)}" for column, cell in cells.items() if cell
+    )
+
+
+def row_of(name: str, title: str) -> Mapping[str, str]:
+    """The row of a table that is about a provider, by its columns; "as another" is written out."""
     head, *rows = cells_of(TITLES[title])
-    row = next((row for row in rows if name in NAME.findall(row[0])), None)
-    if row is None and preset:
-        other = "`openai`" if title == "What it can do" else REST
-        row = next((row for row in rows if row[0] == other), None)
-    if row is None:
-        return ""
-    shown = zip(head[1:], row[1:], strict=True)
-    return "\n".join(f"- **{each[0].upper()}{each[1:]}**: {relinked(cell)}" for each, cell in shown if cell)
+
+    def find(wanted: str) -> dict[str, str]:
+        row = next((row for row in rows if wanted in NAME.findall(row[0])), head[:1])
+        return dict(zip(head[1:], row[1:], strict=False))
+
+    def written_out(cell: str, column: str) -> str:
+        def said(match: re.Match[str]) -> str:
+            one, other = match.groups()
+            if other is None:
+                return find(one)[column]
+            return ". ".join(f"{FAMILIES[each]}: {find(each)[column]}" for each in (one, other))
+
+        return AS.sub(said, cell)
+
+    return {column: written_out(cell, column) for column, cell in find(name).items()}
 
 
 def cells_of(heading: str) -> list[list[str]]:

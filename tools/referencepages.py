@@ -10,7 +10,7 @@ docs/guarantees/promises.md      every promise, with the test that holds it
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,7 @@ DOCS = ROOT / "docs"
 if str(ROOT) not in sys.path:  # for the promises, which stand beside their tests
     sys.path.insert(0, str(ROOT))
 
-VARIABLES = {
-    "SWINK_CACHE_DIR": "where models are kept; else the cache directory of the system",
-    "SWINK_EVAL_KEY": "signs the results of evaluations, and verifies them",
-    "SWINK_LOCAL_STATES": "`off`: what a local model has read is not kept for the next start",
-    "SWINK_LOCAL_THREADS": "threads of a local model",
-    "SWINK_LOCAL_VERBOSE": "the local engine writes its own log",
-    "SWINK_MODEL": "the model of the command, before the default of the settings",
-    "SWINK_PLAIN": "the plain chat, in place of the terminal interface",
-    "SWINK_PROJECT_DIR": "set for hooks: the folder that swink works in",
-    "SWINK_PROXY_TOKEN": "the token for a proxy of yours",
-    "SWINK_PROXY_TOKENS": "the tokens that `swink serve proxy` takes",
-    "SWINK_PROXY_URL": "the address of a proxy of yours",
-    "SWINK_SERVE_KEY": "the key that clients of `swink serve model` send",
-    "SWINK_SERVE_TOKEN": "the token that clients of a served agent send",
-    "SWINK_SESSIONS_DIR": "where conversations are saved",
-    "SWINK_STATUS": "set for a status command: what it may show, as JSON",
-}
-"""Our own variables, and what each does."""
+from tools.variables import BESIDE_KEYS, OF_PROVIDERS, OF_SWINK, OF_SYSTEM  # noqa: E402
 
 
 def first_line(value: Any) -> str:
@@ -93,24 +76,25 @@ def error_classes() -> dict[str, ErrorClass]:
 
 def errors_page() -> str:
     classes = error_classes()
-    rows: list[tuple[str, str, str, str]] = []
+    rows: list[tuple[str, str, str, str, str]] = []
 
-    def walk(name: str, kind: str, depth: int) -> None:
+    def walk(name: str, kind: str, above: str) -> None:
         error = classes[name]
         kind = error.kind or kind
         if not name.startswith("_"):
-            rows.append((f"{'&nbsp;' * 4 * depth}`{name}`", f"`{error.module}`", f"`{kind}`", error.text))
+            rows.append((f"`{name}`", f"`{error.module}`", f"`{kind}`", above, error.text))
+            above = f"`{name}`"
         for below in sorted(each for each in classes if classes[each].base == name):
-            walk(below, kind, depth + 1)
+            walk(below, kind, above)
 
     classes["AgentError"].kind = "stream"
-    walk("AgentError", "", 0)
+    walk("AgentError", "", "")
     return (
         "# Errors\n\nEvery exception of swink is an `AgentError`. "
-        "An exception below another is one of its kind.\n\n"
+        "`except` of an exception catches those that are a kind of it, too.\n\n"
         "`result.error_kind` of a failed run is the kind in this table. "
         "`raise_for_error()` raises the exception itself, with its cause.\n\n"
-        + table("exception | module | kind | what it means", rows)
+        + table("exception | module | kind | is a kind of | what it means", rows)
     )
 
 
@@ -119,7 +103,7 @@ def events_page() -> str:
     import swink.stream
 
     parts = [
-        "# Events\n\nWhat a run tells, in the order of [concepts](../library/concepts.md#events). "
+        "# Events\n\nWhat a run tells, by name; [concepts](../library/concepts.md#events) has the order. "
         "In JSON an event has the same fields, and its `type`. "
         "[JSON-RPC](rpc.md) has the type of each field.\n"
     ]
@@ -148,23 +132,47 @@ def events_page() -> str:
 def variables_page() -> str:
     from swink.models.keys.accounts import ACCOUNTS
 
-    own = table("variable | what it does", ((f"`{name}`", text) for name, text in sorted(VARIABLES.items())))
     keys = table(
         "provider | key, the first that is set | address",
         (
             (
                 f"`{account.provider}`",
-                ", ".join(f"`{name}`" for name in account.variables) or "none",
+                keys_of(account.provider),
                 f"`{account.url_variable}`" if account.url_variable else "",
             )
             for account in sorted(ACCOUNTS.values(), key=lambda each: each.provider)
         ),
     )
     return (
-        "# Environment variables\n\nA variable wins over a setting and over a stored key; "
-        "an argument wins over a variable.\n\n"
-        f"## Of swink\n\n{own}\n## Of providers\n\n{keys}"
+        "# Environment variables\n\nA variable of swink or of a provider wins over a setting "
+        "and over a stored key; an argument wins over a variable.\n\n"
+        f"## Of swink\n\nOur own variables begin with `SWINK_`.\n\n{variables(OF_SWINK)}\n"
+        "## Of providers\n\nKeys and addresses. [Keys](../models/api-keys.md) says where a key may go. "
+        "A server of yours names the variable of its key in `key_env` of "
+        f"[its settings](../coding-agent/settings.md).\n\n{keys}\n"
+        "### Clouds\n\nWhat AWS, Azure and Google Cloud have beside a key.\n\n"
+        f"{variables(OF_PROVIDERS)}\n"
+        "## Of the system\n\nVariables of others that change what swink does.\n\n"
+        f"{variables(OF_SYSTEM)}\n"
+        "Files may name more: `${NAME}` in `.mcp.json` and in `[mcp.NAME]` of the settings is filled in. "
+        "Commands of the agent have `TERM=dumb`, `NO_COLOR=1` and `PAGER=cat`, and no variable "
+        "that looks like a secret.\n"
     )
+
+
+def variables(meanings: Mapping[str, str]) -> str:
+    """A table of variables, those that mean one thing in one row."""
+    rows = ((", ".join(f"`{name}`" for name in names.split(", ")), text) for names, text in meanings.items())
+    return table("variable | what it does", rows)
+
+
+def keys_of(provider: str) -> str:
+    """The variables that may hold a key, and what may take its place."""
+    from swink.models.keys.accounts import ACCOUNTS
+
+    account = ACCOUNTS[provider]
+    beside = BESIDE_KEYS.get(provider, "if any" if account.base_url.startswith("http:") else "")
+    return ", ".join([*(f"`{name}`" for name in account.variables), *([beside] if beside else [])])
 
 
 def models_page() -> str:
@@ -175,7 +183,7 @@ def models_page() -> str:
         (
             f"`{name}`",
             f"`{target.partition('#')[0].rpartition(':')[2]}`",
-            ", ".join(f"`{each}`" for each in ACCOUNTS[name].variables[:1]) if name in ACCOUNTS else "",
+            keys_of(name) if name in ACCOUNTS else "none",
             f"`{ACCOUNTS[name].default_model}`" if name in ACCOUNTS and ACCOUNTS[name].default_model else "",
         )
         for name, target in sorted(PROVIDERS.items())
@@ -184,11 +192,11 @@ def models_page() -> str:
         "# Models: overview\n\nA model is named `provider:model`. "
         "The catalog is a convenience; other models of a provider work too.\n\n"
         "- What each adapter can do, hosted tools and schemas are on "
-        "[providers](providers.md#what-each-adapter-can-do).\n"
+        "[providers](providers.md#what-each-adapter-can-do). "
+        "In the site each provider has a page of its own.\n"
         "- Models on this machine are on [local models](local.md).\n"
-        "- Prices and limits: `swink models list`, and "
-        "[how they are kept](providers.md#models-limits-and-prices).\n"
-        "- A provider of yours is a function: [write your own](providers.md#write-your-own).\n\n"
+        "- Limits and prices: `swink models list`, and [how they are kept](prices.md).\n"
+        "- A provider of yours is a function: [write your own](own-provider.md).\n\n"
         + table("provider | stream function | key | default model", rows)
     )
 

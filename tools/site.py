@@ -6,7 +6,8 @@ The pages of docs/ are copied to build/docs, with what is written elsewhere or m
     pictures/                                              as `make docs` drew them in build/pictures
     pages with consoles that print something else now      as `make docs` wrote them to build/consoles
     CHANGELOG.md, CONTRIBUTING.md, benchmarks/README.md    under the names of the navigation
-    models/providers/NAME.md                               what is said of a provider, and its models
+    models/providers/NAME.md                               what is said of a provider, and its models;
+                                                           linked from the table of models/overview.md
     reference/python/MODULE.md                             every public name of the module
     llms.txt, llms-full.txt                                the pages for models: a list, and all in one file
 """
@@ -88,6 +89,8 @@ def prepare() -> None:
     (PAGES / "models" / "providers").mkdir()
     for name, text in provider_pages().items():
         (PAGES / "models" / "providers" / f"{name}.md").write_text(text, "utf-8")
+    overview = PAGES / "models" / "overview.md"
+    overview.write_text(with_provider_links(overview.read_text("utf-8")), "utf-8")
     for _, page in pages_of(CONFIGURATION["nav"]):
         if page.startswith("reference/python/"):
             path = PAGES / page
@@ -129,6 +132,11 @@ def unescaped(text: str) -> str:
         text,
         flags=re.MULTILINE,
     )
+
+
+def with_provider_links(text: str) -> str:
+    """The page with the table of all providers, each linked to its page, which the site alone has."""
+    return re.sub(r"^\| `([a-z-]+)` \|", r"| [`\1`](providers/\1.md) |", text, flags=re.MULTILINE)
 
 
 def pages_of(entries: Any, section: str = "") -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ DATA = [
     "py.typed", "models/data/models.json", "app/assistant/data/localmodels.json", "eval/cases.schema.json",
     "eval/reports/page.css", "memory/exports/page.js", "serve/page/static/index.html",
     "policies/injection.toml", "docs/reference/cli.md", "docs/project/changelog.md",
+    "docs/project/contributing.md", "docs/project/security-policy.md",
 ]  # fmt: skip
 IMPORTS = {
     "local": "xllamacpp", "hub": "huggingface_hub", "mcp": "mcp", "code": "pydantic_monty",

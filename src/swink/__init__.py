@@ -1,4 +1,41 @@
-"""swink: a harness for LLM agents."""
+"""swink: a harness for LLM agents.
+
+`help(swink.Agent)` lists what an agent takes. This program shows where the parts come from. It runs without a
+key; leave `stream_fn` out to ask the model itself.
+
+>>> import asyncio
+>>> from swink import Agent, tool
+>>> from swink.events import MessageUpdate
+>>> from swink.mcp import HttpServer, McpServers
+>>> from swink.memory import SqliteStore
+>>> from swink.messages.providertools import WebSearch
+>>> from swink.policies import Budget
+>>> from swink.stream import TextDelta
+>>> from swink.testing import ScriptedModel
+>>> @tool
+... def weather(city: str) -> str:
+...     "The weather of a city."
+...     return f"18 °C in {city}"
+>>> async def main() -> None:
+...     session = await SqliteStore("sessions.db").create()  # another day: open(session.id)
+...     async with McpServers([]) as servers:  # such as HttpServer("docs", "https://example.com/mcp")
+...         agent = Agent(
+...             "anthropic:claude-sonnet-4-6",
+...             stream_fn=ScriptedModel(["A light jacket will do."]),
+...             tools=[weather, servers.tools],
+...             hosted=[WebSearch()],
+...             policies=[Budget(max_cost=0.50)],
+...             session=session,
+...         )
+...         async with agent.stream("A jacket in Oslo?") as run:
+...             async for event in run:
+...                 match event:
+...                     case MessageUpdate(delta=TextDelta(text=text)):
+...                         print(text, end="", flush=True)
+...         result = (await run.result()).raise_for_error()
+...         print(result.usage.total, result.cost)
+>>> asyncio.run(main())
+"""
 
 from swink.system import VERSION
 from swink.system import (

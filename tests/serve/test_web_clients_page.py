@@ -29,7 +29,7 @@ async def test_the_programs_of_the_clients_run(tmp_path: Path, package, program,
     async with served(script, {"tools": [delete]}, protocols=["native", "ag-ui", "vercel"]) as client:
         url = str(client.base_url).rstrip("/")
         file = tmp_path / "program.mjs"
-        file.write_text(PROGRAMS[program].replace("http://127.0.0.1:8000", url), "utf-8")
+        file.write_text(PROGRAMS[program].replace("http://127.0.0.1:8090", url), "utf-8")
         process = await asyncio.create_subprocess_exec(
             node(), str(file), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

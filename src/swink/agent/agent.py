@@ -49,7 +49,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
     """A model, its tools and one conversation; one run at a time. Other methods may be called any time.
 
     The key comes from `ANTHROPIC_API_KEY` and the like, or from `swink keys set anthropic`. A failed run is a
-    result whose `raise_for_error()` raises; see `AgentResult` for what else it has.
+    result whose `raise_for_error()` raises; see `AgentResult`. `help(swink)` shows a longer program.
 
     >>> from swink import Agent, tool
     >>> @tool
@@ -63,17 +63,17 @@ class Agent(TypedAgent[DepsT, OutputT]):
         model: "provider:model", or a `ModelSpec`; with a session it may be left out
         name: what it is called in events, traces and by other agents
         system_prompt: a text, or a function of a `PromptContext`, called at the start of each run
-        tools: typed functions, `Tool`s, or sources of tools such as `McpServers.tools`
+        tools: typed functions, `Tool`s, or sources such as `McpServers.tools` of `swink.mcp`
         deps: what tools, prompt and policies may use, such as a database; `deps=Db()` makes an `Agent[Db]`
         deps_type: the type of the `deps=` that each run brings, if the agent has none
         output: the type, or JSON Schema, of what every run gives: the `output` of its result
         thinking_level: how hard it thinks, from "off" to "extra_high"; what a model lacks is reported
         messages: the history to begin with
-        stream_fn: what asks the model instead of its provider's adapter, such as a `ScriptedModel`
+        stream_fn: asks the model instead of its provider's adapter, as `ScriptedModel` of `swink.testing`
         options: `StreamOptions` of every request: temperature, limits, keys, timeouts
         retry: when a failed request is sent again, and after how long
         fallback_models: models to ask once the retries of the one before are used up
-        policies: objects that may stop, change or add to what happens, in this order
+        policies: objects that may stop or change what happens, in order, such as `Budget` of `swink.policies`
         approve: asked about calls that need one; it gives True, False, `Approved`, `Rejected` or `defer`s
         approval_mode: "smart" asks about tools that require it, "on" about every call, "off" about none
         transform_context: chooses what of the history is sent (default: a window that fits the model)
@@ -83,8 +83,8 @@ class Agent(TypedAgent[DepsT, OutputT]):
         follow_up_mode: the same for messages of `follow_up`
         tool_execution: "concurrent", "sequential", by "priority", or a function that groups the calls
         tool_timeout: seconds after which a call is given up, for tools that say nothing else
-        hosted: tools that the provider runs, such as `WebSearch()`
-        session: a session of a store, in which every turn is saved
+        hosted: tools that the provider runs, such as `WebSearch()` of `swink.messages.providertools`
+        session: it saves every turn: `await SqliteStore("agent.db").create()` of `swink.memory`
         state: a JSON dict that tools and policies share; it is saved with the session
         unknown: none; a keyword that is misspelled is refused with the one that is meant
     """
@@ -433,13 +433,11 @@ class Agent(TypedAgent[DepsT, OutputT]):
     ) -> Agent[Any, Any]:
         """An agent from a checkpoint; tools it used that are no longer there get a placeholder that says so.
 
-        A `system_prompt` that is a function is code, and has to be given again.
-
         Args:
             data: what `checkpoint` gave
             stream_fn: what asks the model, as in the constructor
             tools: functions and tools; they are not part of a checkpoint
-            options: other keywords of the constructor
+            options: other keywords of the constructor; a `system_prompt` that is a function is given again
         """
         saved = SavedAgent.from_data(data)
         agent: Agent[Any, Any] = cls(**{**saved.options(tools, stream_fn), **options})

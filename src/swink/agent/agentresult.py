@@ -23,9 +23,16 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
 
     Args:
         messages: what the run added to the history
+        stop_reason: how the last reply ended: "stop", "length", "tool_use", "error" or "aborted"
         usage: tokens of all its requests, sub-agents' included
         cost: what they cost; None if that is unknown
+        error: what went wrong, in words; None if nothing did
         error_kind: the kind of the error, such as "rate_limit"
+        reason: why a policy, a deadline or a pause ended the run
+        exception: the error itself, whose `__cause__` is what a stream function or a server raised
+        value: the output; UNSET if one was asked for and there is none
+        pending: the calls that wait for an approval, if the run ended with `reason="approval"`
+        stopped: whether a policy ended the run early; if there is no answer, `raise_for_error` raises then
     """
 
     messages: tuple[Message, ...]
@@ -35,15 +42,10 @@ class AgentResult(Struct, Generic[T], frozen=True, eq=False):
     error: str | None = None
     error_kind: str | None = None
     reason: str | None = None
-    """Why a policy, a deadline or a pause ended the run."""
     exception: AgentError | None = None
-    """The error itself, whose `__cause__` is what a stream function or a server raised."""
     value: T | UnsetType | None = None
-    """The output; UNSET if one was asked for and there is none."""
     pending: tuple[PendingApproval, ...] = ()
-    """The calls that wait for an approval, if the run ended with `reason="approval"`."""
     stopped: bool = False
-    """Whether a policy ended the run that did not expect to; `raise_for_error` asks for an answer then."""
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

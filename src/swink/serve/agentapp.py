@@ -39,6 +39,10 @@ DOORS: dict[str, Callable[[Host], Door]] = {
     "vercel": VercelDoor,
 }
 """The protocols by their names."""
+_OPEN = (
+    "anybody who reaches the proxy for %s may use the agent: behind a proxy on this machine every request "
+    "counts as local; pass authorize= to agent_app, or start swink serve agent with --token"
+)
 
 
 def agent_app(
@@ -77,6 +81,8 @@ def agent_app(
         if "native" not in protocols:
             raise InvalidInput("the page talks the native protocol; add it to protocols, or leave page out")
         doors.append(PageDoor(host) if page is True else page(host))
+    if hosts and authorize is None:
+        log.warning(_OPEN, ", ".join(hosts))
     return AgentApp(host, doors, authorize, origins, hosts)
 
 

@@ -2,13 +2,14 @@
 
 import os
 import pty
+import tomllib
 from pathlib import Path
 
 import pytest
 from tests.pages import ROOT
 
 from swink.app.cli import main
-from swink.app.cli.docs_command import DocsPage, find_page, place_of_pages, read_pages
+from swink.app.cli.docs_command import ABOVE, DocsPage, find_page, place_of_pages, read_pages
 from swink.errors import MisuseError
 
 PAGES = [
@@ -16,6 +17,16 @@ PAGES = [
     DocsPage("library/tools", "# Tools\n\n## Approval of calls\n\nA Budget.\n"),
     DocsPage("library/index", "# The library\n"),
     DocsPage("project/index", "# The project\n"),
+]
+TITLED = [
+    DocsPage("coding-agent/agents", "# Agents\n\n## Keys\n\n## Sub-agents\n\n## Rules\n"),
+    DocsPage("library/memory", "# Sessions\n\n## `Rules`\n"),
+    DocsPage("tutorial/5-sessions", "# 5. Approvals and sessions\n\n## Sessions\n"),
+    DocsPage("coming-from/overview", "# Coming from elsewhere\n"),
+    DocsPage("coming-from/codex", "# Coming from codex\n"),
+    DocsPage("models/keys", "# Settings\n\n## Configuration files\n"),
+    DocsPage("models/local", "# Settings\n\nThe `config.toml`.\n\nMore.\n"),
+    DocsPage("project/changelog", "# Changelog\n\n## Models\n\n## Sub-agents\n\nconfig config config\n"),
 ]
 
 
@@ -41,6 +52,21 @@ def test_a_topic_that_is_no_page_leads_to_the_nearest_ones(topic: str, said: str
     assert str(raised.value) == said
 
 
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("settings", "settings is the title of 2 pages: models/keys, models/local"),
+        ("rules", "rules is a heading of 2 pages: coding-agent/agents, library/memory"),
+        ("models", "models is the folder of 2 pages: models/keys, models/local"),
+        ("config", "there is no page 'config'; near it: models/keys, models/local"),
+    ],
+)
+def test_a_word_that_leads_to_several_pages_names_them(topic: str, said: str):
+    with pytest.raises(MisuseError) as raised:
+        find_page(TITLED, topic)
+    assert str(raised.value) == said
+
+
 @pytest.mark.parametrize("topic", ["tools", "Tools", "library/tools", "library/tools.md"])
 def test_a_page_is_found_by_its_name_with_or_without_its_folder(topic: str):
     assert find_page(PAGES, topic) is PAGES[1]
@@ -48,6 +74,41 @@ def test_a_page_is_found_by_its_name_with_or_without_its_folder(topic: str):
 
 def test_a_folder_is_the_name_of_its_first_page():
     assert find_page(PAGES, "library") is PAGES[2]
+
+
+@pytest.mark.parametrize("topic", ["coming-from", "coming from", "Coming From"])
+def test_a_folder_with_an_overview_is_the_name_of_that_and_a_blank_is_a_hyphen(topic: str):
+    assert find_page(TITLED, topic).name == "coming-from/overview"
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("sessions", "library/memory"),
+        ("coming from codex", "coming-from/codex"),
+        ("keys", "models/keys"),
+        ("sub-agents", "coding-agent/agents"),
+        ("Sub agents", "coding-agent/agents"),
+        ("configuration files", "models/keys"),
+    ],
+)
+def test_a_name_comes_before_a_title_and_a_title_before_a_heading(topic: str, name: str):
+    assert find_page(TITLED, topic).name == name
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("sessions", "library/memory"),
+        ("sub-agents", "coding-agent/environment"),
+        ("coming from", "coming-from/overview"),
+        ("contributing", "project/contributing"),
+        ("security", "guarantees/security"),
+        ("security policy", "project/security-policy"),
+    ],
+)
+def test_words_of_people_lead_to_a_page_of_this_version(topic: str, name: str):
+    assert find_page(list(read_pages(ROOT / "docs")), topic).name == name
 
 
 def test_every_page_of_the_checkout_is_listed_with_its_title(capsys: pytest.CaptureFixture[str]):
@@ -58,13 +119,23 @@ def test_every_page_of_the_checkout_is_listed_with_its_title(capsys: pytest.Capt
     assert all(line.endswith(page.headings[0]) for line, page in zip(lines, pages, strict=True))
 
 
-def test_the_changelog_is_a_page_in_a_checkout_and_in_an_installation(tmp_path: Path):
+def test_pages_above_the_others_are_pages_in_a_checkout_and_in_an_installation(tmp_path: Path):
     (tmp_path / "docs/project").mkdir(parents=True)
-    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n")
+    for name in ABOVE.values():
+        (tmp_path / name).write_text(f"# {name}\n")
     checkout = list(read_pages(tmp_path / "docs"))
-    (tmp_path / "CHANGELOG.md").rename(tmp_path / "docs/project/changelog.md")
-    assert list(read_pages(tmp_path / "docs")) == checkout == [DocsPage("project/changelog", "# Changelog\n")]
+    assert checkout == [DocsPage(page, f"# {name}\n") for page, name in ABOVE.items()]
+    for page, name in ABOVE.items():
+        (tmp_path / name).rename(tmp_path / "docs" / f"{page}.md")
+    assert sorted(read_pages(tmp_path / "docs"), key=str) == sorted(checkout, key=str)
     assert find_page(checkout, "changelog") is checkout[0]
+
+
+def test_a_wheel_is_given_the_pages_above_the_others_and_a_source_has_them_to_give():
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]
+    given = {name: f"swink/docs/{page}.md" for page, name in ABOVE.items()}
+    assert targets["wheel"]["force-include"] == given
+    assert not {f"/{name}" for name in given} - {*targets["sdist"]["include"]}
 
 
 def test_what_is_no_terminal_gets_the_page_as_it_is_written(capsys: pytest.CaptureFixture[str]):

@@ -1,4 +1,4 @@
-"""Reviews on the screen and in a terminal: asked for, shown, stopped, and sent to be mended."""
+"""Reviews on the screen and in a terminal: asked for, shown, stopped, and sent to be fixed."""
 
 import subprocess
 from collections.abc import Callable
@@ -61,7 +61,7 @@ async def test_findings_are_a_table_and_the_conversation_stays_as_it_is(changed:
     app = app_of(model, tools=coding_tools(changed, sandbox="none"))
     async with app.run_test(size=(100, 40)) as pilot:
         app.obey("/review")
-        await until(pilot, lambda: "nd sends them to be mended" in screen_text(app))
+        await until(pilot, lambda: "nd sends them to be fixed" in screen_text(app))
         text = screen_text(app)
         assert "2 findings in the working tree" in text
         assert text.index("The first line is lost.") < text.index("A number is no word.")
@@ -107,7 +107,7 @@ async def test_a_model_that_gives_no_findings_fails_the_review_alone(changed: Pa
     [(["enter"], ["lost"]), (["down", "enter"], ["word"]), (["a"], ["lost", "word"]), (["escape"], [])],
     every=4,
 )
-async def test_chosen_findings_are_sent_to_be_mended(changed: Path, keys: list[str], said: list[str]):
+async def test_chosen_findings_are_sent_to_be_fixed(changed: Path, keys: list[str], said: list[str]):
     app = app_of([ANSWER, "Mended."])
     async with app.run_test(size=(120, 40)) as pilot:
         app.obey("/review")
@@ -156,7 +156,7 @@ def offered(request: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("is_trusted", [True, cell_of_more(False)])
-def test_a_review_in_a_terminal_whose_findings_are_mended(place: Place, provider: Provider, is_trusted: bool):
+def test_a_review_in_a_terminal_whose_findings_are_fixed(place: Place, provider: Provider, is_trusted: bool):
     subprocess.run(["git", "init", "-q", "."], cwd=place.here, check=True)
     place.write("notes.txt", "one\n2\n")
     finding = Call(FINAL_OUTPUT, findings=FINDINGS)
@@ -175,7 +175,7 @@ def test_a_review_in_a_terminal_whose_findings_are_mended(place: Place, provider
         assert not offered(provider.requests[0]) & {"bash", "write_file", "edit_file", "task"}
         assert "+2" in str(provider.requests[0]["messages"])
         terminal.type("/findings\r")
-        terminal.wait_for("Enter has this one mended")
+        terminal.wait_for("Enter has this one fixed")
         terminal.press("down", "enter")
         terminal.wait_for("Run edit_file?")
         terminal.pause(0.4)

@@ -216,7 +216,7 @@ def _add_sessions(commands: Any) -> None:
     export.flag("--force", "overwrite FILE")
     check = add("check", "look for damage and say what was lost")
     check.take("id", "one session only", "ID", nargs="?")
-    check.flag("--repair", "mend it: what can be read is kept")
+    check.flag("--repair", "repair it: what can be read is kept")
     remove = add("rm", "delete sessions", "session_commands:remove")
     remove.take("ids", "any unique part of its id", "ID", nargs="*")
     remove.take("--older-than", "all not used for so long, e.g. 30d", "AGE", type=age)

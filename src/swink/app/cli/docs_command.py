@@ -16,8 +16,15 @@ from swink.errors import MisuseError
 
 _HEADING = re.compile(r"^#{1,4} +(.+?) *#*$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_CHANGELOG = "project/changelog"
-"""In a checkout this page is above the others; in a wheel it is among them."""
+ABOVE = {
+    "project/changelog": "CHANGELOG.md",
+    "project/contributing": "CONTRIBUTING.md",
+    "project/security-policy": "SECURITY.md",
+}
+"""Pages that in a checkout are above the others, and their files; in a wheel they are among them."""
+
+_FEW, _MOST = 3, 6
+"""Fewer near pages than this are not enough; more than that are not shown."""
 
 
 class DocsPage(Struct, frozen=True):
@@ -30,6 +37,16 @@ class DocsPage(Struct, frozen=True):
     def headings(self) -> list[str]:
         """The title first; lines of code that look like a heading are none."""
         return _HEADING.findall(_FENCED.sub("", self.text)) or [self.name]
+
+    @property
+    def opening(self) -> str:
+        """What stands below the title: what the page is about."""
+        return self.text.partition("\n\n")[2].partition("\n\n")[0]
+
+    @property
+    def short_names(self) -> tuple[str, str]:
+        """The name without its folder; of the first page of a folder, the folder."""
+        return self.name.rpartition("/")[2], re.sub(r"/(index|overview)$", "", self.name)
 
 
 def docs_command(arguments: argparse.Namespace) -> int:
@@ -56,39 +73,56 @@ def place_of_pages() -> Path:
 
 
 def read_pages(place: Path) -> Iterator[DocsPage]:
-    """All pages below a folder, and the changelog."""
+    """All pages below a folder, and those above it."""
     for path in place.rglob("*.md"):
         yield DocsPage(path.relative_to(place).with_suffix("").as_posix(), path.read_text("utf-8"))
-    if (changelog := place.parent / "CHANGELOG.md").is_file():
-        yield DocsPage(_CHANGELOG, changelog.read_text("utf-8"))
+    for name, file in ABOVE.items():
+        if (path := place.parent / file).is_file():
+            yield DocsPage(name, path.read_text("utf-8"))
 
 
 def find_page(pages: Sequence[DocsPage], topic: str) -> DocsPage:
-    """The page of that name; the folder may be left out. What else was meant is said in the error."""
-    asked = topic.lower().removesuffix(".md").strip("/")
-    names = {page.name: page for page in pages}
-    found = [name for name in names if name == asked] or [
-        name for name in names if asked in (name.rpartition("/")[2], name.removesuffix("/index"))
-    ]
-    match found:
-        case [name]:
-            return names[name]
-        case [_, *_]:
-            raise MisuseError(f"{topic} is the name of {len(found)} pages: {', '.join(found)}")
-        case _:
-            raise MisuseError(f"there is no page {topic!r}{_advice(pages, topic)}")
+    """The page of that name, title or heading; if several or none fit, the error names those near it."""
+    for what, found in _readings(pages, _folded(topic.removesuffix(".md").strip("/"))):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(page.name for page in found)
+            raise MisuseError(f"{topic} is {what} of {len(found)} pages: {names}")
+    raise MisuseError(f"there is no page {topic!r}{_advice(pages, topic)}")
+
+
+def _readings(pages: Sequence[DocsPage], asked: str) -> Iterator[tuple[str, list[DocsPage]]]:
+    """What a topic may be, the likeliest first, and the pages that it is that of."""
+    yield "the name", [page for page in pages if page.name == asked]
+    yield "the name", [page for page in pages if asked in page.short_names]
+    yield "the title", [page for page in pages if asked == _folded(page.headings[0])]
+    yield "the folder", [page for page in pages if page.name.startswith(f"{asked}/")]
+    yield "a heading", [page for page in _subjects(pages) if asked in map(_folded, page.headings[1:])]
+
+
+def _subjects(pages: Sequence[DocsPage]) -> list[DocsPage]:
+    """The pages that are about something; a changelog speaks of everything."""
+    return [page for page in pages if page.name != "project/changelog"]
+
+
+def _folded(text: str) -> str:
+    """A name, title or heading as people write it who do not look: no capitals, a hyphen for a blank."""
+    return re.sub(r"[\s-]+", "-", text.lower().replace("`", ""))
 
 
 def _advice(pages: Sequence[DocsPage], topic: str) -> str:
-    """Near names and headings with the word, else pages that say it often; and what Python explains."""
+    """Near names, headings and openings with the word, else pages that say it; and what Python explains."""
     asked = topic.lower()
     names = {page.name: page.name for page in pages}
     names |= {page.name.rpartition("/")[2]: page.name for page in pages}
     near = [names[name] for name in get_close_matches(asked, names, 3, 0.6)]
-    near += [page.name for page in pages if any(asked in heading.lower() for heading in page.headings)]
-    if not near:
-        times = {page.name: _FENCED.sub("", page.text).lower().count(asked) for page in pages}
-        near = [name for name in sorted(times, key=lambda name: -times[name])[:3] if times[name]]
-    shown = ", ".join(dict.fromkeys(near[:6]))
+    subjects = _subjects(pages)
+    near += [page.name for page in subjects if any(asked in heading.lower() for heading in page.headings)]
+    near += [page.name for page in subjects if asked in page.opening.lower()]
+    if len(near) < _FEW:
+        times = {page.name: _FENCED.sub("", page.text).lower().count(asked) for page in subjects}
+        near += [name for name in sorted(times, key=lambda name: -times[name])[:_FEW] if times[name]]
+    shown = ", ".join(list(dict.fromkeys(near))[:_MOST])
     python = f"; in Python, help(swink.{topic}) explains it" if topic in swink.__all__ else ""
     return (f"; near it: {shown}" if shown else "; swink docs lists them") + python

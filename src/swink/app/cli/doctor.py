@@ -255,7 +255,7 @@ def _prices() -> Finding:
     try:
         check(read(own))
     except (OSError, *BROKEN) as error:
-        return _problem("prices", f"{own}: {describe(error)}; mend it with: swink models update")
+        return _problem("prices", f"{own}: {describe(error)}; fix it with: swink models update")
     why = f"{own} is older" if current().path == BUILT_IN else str(own)
     return _ok("prices", f"{used} ({why})")
 

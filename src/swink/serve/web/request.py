@@ -19,6 +19,8 @@ from swink.serve.wire import Refused
 from swink.stream.urls import is_loopback
 
 _LOCAL_ONLY = "this server lets nobody in from elsewhere (it has no authorize and no token)"
+_FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip"})
+"""Headers by which a proxy says for whom it asks."""
 
 
 class WebRequest(Struct, frozen=True):
@@ -59,7 +61,7 @@ class WebRequest(Struct, frozen=True):
 
     @property
     def is_from_here(self) -> bool:
-        """Whether it comes from this machine, or the server does not say from where."""
+        """Whether this machine sent it, a proxy on it included, or the server does not say from where."""
         try:
             return self.peer is None or ipaddress.ip_address(self.peer.partition("%")[0]).is_loopback
         except ValueError:
@@ -92,7 +94,7 @@ def check_origin(
     `is_open` says whether the application has a way to tell callers apart; without one it answers programs
     on this machine alone.
     """
-    if not is_open and not request.is_from_here:
+    if not is_open and (not request.is_from_here or not _FORWARDED.isdisjoint(request.headers)):
         raise Refused(403, f"{_LOCAL_ONLY}; start it with a token, or pass authorize= to agent_app")
     host = request.headers.get("host", "").lower()
     name = _without_port(host)

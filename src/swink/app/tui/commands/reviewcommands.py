@@ -1,4 +1,4 @@
-"""Commands about reviews: have a change reviewed, look at the findings, send them to be mended."""
+"""Commands about reviews: have a change reviewed, look at the findings, send them to be fixed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ async def review_change(context: CommandContext, rest: str) -> None:
 
 @command("/findings", "[NUMBER … | all]", choices=lambda context: ("all",))
 async def send_findings(context: CommandContext, rest: str) -> None:
-    """what the last review found; sends what you choose to the agent, to be mended"""
+    """what the last review found; sends what you choose to the agent, to be fixed"""
     found = context.driver.findings
     if not found:
         raise MisuseError("there are no findings; /review looks for some")
@@ -84,7 +84,7 @@ async def _review(context: CommandContext, reference: str) -> None:
     count = counted(len(found.findings), "finding")
     show(state="done", content=(Text(count),), duration=driver.clock() - started)
     driver.findings = found.findings
-    send = "\n\n`/findings` shows them and sends them to be mended" if found.findings else ""
+    send = "\n\n`/findings` shows them and sends them to be fixed" if found.findings else ""
     context.say(f"{review_text(found)}{send}", "review")
 
 

@@ -1,4 +1,4 @@
-"""What a review found, with the lines that it is about; what is chosen is sent to be mended."""
+"""What a review found, with the lines that it is about; what is chosen is sent to be fixed."""
 
 import os
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ _STYLES = {"critical": "failed", "high": "failed", "medium": "warning", "low": "
 
 
 class FindingsList(ListScreen[list[ReviewFinding] | None]):
-    """The findings; left with those that are to be mended, or with None."""
+    """The findings; left with those that are to be fixed, or with None."""
 
     title_text = "findings"
-    hints = "Enter has this one mended · a all of them · PgUp/PgDn scroll · Esc leaves"
+    hints = "Enter has this one fixed · a all of them · PgUp/PgDn scroll · Esc leaves"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("a", "take_all", "all")]
 
     def __init__(self, look: Look, findings: Sequence[ReviewFinding], directory: Path) -> None:
