@@ -3,6 +3,7 @@
 import asyncio
 import faulthandler
 import gc
+import logging
 import re
 import signal
 import threading
@@ -118,3 +119,13 @@ def pytest_runtest_teardown() -> Generator[None, Any, Any]:
         pytest.fail(f"threads left behind: {left}")
     finally:
         _unhandled.clear()
+        put_back_logging()
+
+
+def put_back_logging() -> None:
+    """A command that a test runs in this process sets up the log of the process, and changes its records."""
+    for handler in [*logging.root.handlers]:
+        if type(handler) is logging.StreamHandler:
+            logging.root.removeHandler(handler)
+            logging.root.setLevel(logging.WARNING)
+            logging.getLogger("asyncio").setLevel(logging.NOTSET)

@@ -1,11 +1,14 @@
 """Tests see nothing of the user's: neither home nor keys nor proxies, in this process and in what it starts."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from swink.app.cli import main
+from tests.conftest import put_back_logging
 from tests.isolation import FOREIGN
 
 LOOK = """
@@ -52,3 +55,10 @@ def test_this_run_is_isolated():
     assert str(Path.home()) == os.environ["SWINK_TEST_HOME"]
     given = {"AWS_EC2_METADATA_DISABLED": "true", "LANG": "C.UTF-8", "TERM": "xterm"}
     assert {name: value for name, value in os.environ.items() if FOREIGN.fullmatch(name)} == given
+
+
+def test_the_log_that_a_command_sets_up_in_this_process_is_gone_after_the_test():
+    assert main(["docs", "hello"]) == 0
+    assert any(type(handler) is logging.StreamHandler for handler in logging.root.handlers)
+    put_back_logging()
+    assert not any(type(handler) is logging.StreamHandler for handler in logging.root.handlers)
