@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from session_server import SessionServer
+from tests.talking import TalkServer
 
 Answer = tuple[int, dict[str, str], Any]
 
@@ -30,53 +31,32 @@ class OAuthServer:
         self.mute = ""
         self.slow = asyncio.Event()
         self.slow.set()
-        self._visits: set[asyncio.Task[None]] = set()
+        self._server = TalkServer(self._serve)
 
     async def __aenter__(self) -> "OAuthServer":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.base = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self.base = f"http://127.0.0.1:{await self._server.start()}"
         self.url = f"{self.base}/mcp"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.close()
-        for visit in self._visits:
-            visit.cancel()
+        await self._server.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        visit = asyncio.current_task()
-        assert visit is not None
-        if not self._server.is_serving():
-            writer.close()
-            return
-        self._visits.add(visit)
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            method, target, _ = head.split("\r\n")[0].split(" ")
-            headers = {
-                name.lower(): value
-                for name, _, value in (line.partition(": ") for line in head.split("\r\n")[1:] if line)
-            }
-            body = await reader.readexactly(int(headers.get("content-length", "0")))
-            status, extra, answer = await self._answer(method, urlsplit(target), headers, body)
-            data = (
-                answer
-                if isinstance(answer, bytes)
-                else b""
-                if answer is None
-                else json.dumps(answer).encode()
-            )
-            extra = {"content-type": "application/json", "connection": "close", **extra}
-            lines = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
-            writer.write(f"HTTP/1.1 {status} x\r\n{lines}content-length: {len(data)}\r\n\r\n".encode() + data)
-            await writer.drain()
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._visits.discard(visit)
-            writer.close()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        method, target, _ = head.split("\r\n")[0].split(" ")
+        headers = {
+            name.lower(): value
+            for name, _, value in (line.partition(": ") for line in head.split("\r\n")[1:] if line)
+        }
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        status, extra, answer = await self._answer(method, urlsplit(target), headers, body)
+        data = answer if isinstance(answer, bytes) else b"" if answer is None else json.dumps(answer).encode()
+        extra = {"content-type": "application/json", "connection": "close", **extra}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
+        writer.write(f"HTTP/1.1 {status} x\r\n{lines}content-length: {len(data)}\r\n\r\n".encode() + data)
+        await writer.drain()
 
     async def _answer(self, method: str, target: Any, headers: dict[str, str], body: bytes) -> Answer:
         self.asked.append(target.path)

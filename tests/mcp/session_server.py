@@ -2,30 +2,27 @@
 
 import asyncio
 import json
-from contextlib import suppress
 from types import TracebackType
 from typing import Any
+
+from tests.talking import TalkServer
 
 
 class SessionServer:
     def __init__(self) -> None:
         self.sessions: set[str] = set()
         self.opened = 0
-        self._server: asyncio.Server
+        self._server = TalkServer(self._serve)
+        self.url = ""
 
     async def __aenter__(self) -> "SessionServer":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{await self._server.start()}/mcp"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.close()
-        await self._server.wait_closed()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/mcp"
+        await self._server.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
@@ -40,8 +37,6 @@ class SessionServer:
             + data
         )
         await writer.drain()
-        writer.close()
-        await writer.wait_closed()
 
     def _answer(self, verb: str, session: str | None, message: dict[str, Any]) -> tuple[int, Any, str]:
         if verb != "post":
@@ -75,36 +70,22 @@ class KeptServer(SessionServer):
         """Of every call that was read to its end, how many requests its connection had carried before."""
         self.is_dying = False
         self.together = asyncio.Barrier(1)
-        self._writers: set[asyncio.StreamWriter] = set()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for writer in self._writers:
-            writer.close()
-        await super().__aexit__(kind, error, trace)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
         served = 0
-        with suppress(asyncio.IncompleteReadError, OSError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-                headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
-                message = json.loads(
-                    await reader.readexactly(int(headers.get("content-length", "0"))) or "{}"
-                )
-                if message.get("method") == "tools/call":
-                    self.calls.append(served)
-                    if self.is_dying:
-                        break
-                    await self.together.wait()
-                verb, session = head.split(" ")[0], headers.get("mcp-session-id")
-                status, answer, extra = self._answer(verb, session, message)
-                data = json.dumps(answer).encode() if answer is not None else b""
-                lines = f"content-type: application/json\r\n{extra}content-length: {len(data)}\r\n\r\n"
-                writer.write(f"HTTP/1.1 {status} x\r\n{lines}".encode() + data)
-                await writer.drain()
-                served += 1
-        self._writers.discard(writer)
-        writer.close()
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+            message = json.loads(await reader.readexactly(int(headers.get("content-length", "0"))) or "{}")
+            if message.get("method") == "tools/call":
+                self.calls.append(served)
+                if self.is_dying:
+                    break
+                await self.together.wait()
+            verb, session = head.split(" ")[0], headers.get("mcp-session-id")
+            status, answer, extra = self._answer(verb, session, message)
+            data = json.dumps(answer).encode() if answer is not None else b""
+            lines = f"content-type: application/json\r\n{extra}content-length: {len(data)}\r\n\r\n"
+            writer.write(f"HTTP/1.1 {status} x\r\n{lines}".encode() + data)
+            await writer.drain()
+            served += 1

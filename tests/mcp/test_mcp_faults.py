@@ -38,9 +38,9 @@ async def use_all(servers: McpServers) -> list[str]:
     await agent.run("Go.")
     assert not history_problems(agent.messages)
     said = [message.text for message in agent.messages if message.role == "tool_result"]
-    for asking in (servers.read("f", "a://b"), servers.prompt("f", "p")):
+    for ask in (lambda: servers.read("f", "a://b"), lambda: servers.prompt("f", "p")):
         try:
-            said.append(str((await asking)[0]))
+            said.append(str((await ask())[0]))
         except ToolError as error:
             said.append(str(error))
     return said

@@ -82,7 +82,9 @@ def projects(url: str) -> list[dict[str, Any]]:
 
 
 def is_priced(project: dict[str, Any]) -> bool:
-    return bool(project["tokenCountTotal"] and project["costSummary"]["total"]["cost"])
+    """Whether the spans of both requests have arrived, and are priced: each at its own time."""
+    asked = [edge["node"] for edge in project["spans"]["edges"] if edge["node"]["spanKind"] == "llm"]
+    return len(asked) == 2 and all(span["costSummary"]["total"]["cost"] for span in asked)
 
 
 @left_to_more

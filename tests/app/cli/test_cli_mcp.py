@@ -5,12 +5,12 @@ import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import SECONDS, Call, Place, Provider, Screen
 from tests.counts import MORE
+from tests.pages import ROOT
 
 if find_spec("mcp") is None:
     pytest.skip("needs the extra mcp", allow_module_level=True)
@@ -21,7 +21,7 @@ def more(test: Any) -> Any:
     return pytest.mark.more(pytest.mark.skipif(not MORE, reason="make test-more runs it")(test))
 
 
-SERVER = Path(__file__).parents[2] / "mcp"
+SERVER = ROOT / "tests" / "mcp"
 BROWSER = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
 
 
@@ -31,7 +31,7 @@ def wanting() -> Iterator[str]:
     import subprocess
 
     program = (
-        f"import asyncio, sys; sys.path.insert(0, {str(SERVER)!r})\n"
+        f"import asyncio, sys; sys.path[:0] = [{str(SERVER)!r}, {str(ROOT)!r}]\n"
         "from oauth_server import OAuthServer\n"
         "async def main():\n"
         "    async with OAuthServer() as server:\n"
