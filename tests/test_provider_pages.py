@@ -68,7 +68,7 @@ def test_the_facts_of_a_preset_are_those_of_its_dialect(name: str, dialect: Chat
     has_session = bool(dialect.session_field or dialect.session_header)
     assert ("neither `session_id`" not in facts["Prompt cache"]) == has_session
     assert (facts["`tool_choice`"] == "all") == (dialect.forces_thinkers and dialect.names_choice)
-    assert ("does not go back" not in facts["Thinking"]) == bool(dialect.replay)
+    assert ("it is not sent back" not in facts["Thinking"]) == bool(dialect.replay)
     assert ("PDF" in facts["Documents, audio"]) == bool(dialect.documents)
     assert ("no audio" not in facts["Documents, audio"]) == bool(dialect.audio)
     schema = facts["Schema held by the provider"]

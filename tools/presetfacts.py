@@ -64,7 +64,7 @@ def tool_choice(dialect: ChatDialect) -> str:
 
 
 def thinking(dialect: ChatDialect) -> str:
-    return f"{THINKING[dialect.thinking]}; {'goes back' if dialect.replay else 'does not go back'}"
+    return f"{THINKING[dialect.thinking]}; {'it is sent back' if dialect.replay else 'it is not sent back'}"
 
 
 def prompt_cache(dialect: ChatDialect) -> str:
