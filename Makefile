@@ -12,7 +12,6 @@ LOCALTASKS ?=
 MUTANTS ?=
 # Options of tools/pythons.py, such as --smoke or --only 3.13
 PYTHONS ?=
-export SWINK_CACHE_DIR ?= $(CURDIR)/.cache/swink
 # Compiled modules are kept: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 

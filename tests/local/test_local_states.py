@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from talking import ask
 from tests.counts import left_to_more
 
 from swink.local import LocalStreamFn, statefiles
@@ -17,6 +16,8 @@ from swink.local.llamacpp import physical_cores
 from swink.local.statefiles import StateFiles
 from swink.messages import ModelSpec, Usage, UserMessage
 from swink.stream import LlmContext, PromptProgress, StreamOptions
+from swink.system.writable import mark_writable
+from talking import ask
 
 SYSTEM = "You are a helpful assistant. " + "Answer in few words, and in the order of the questions. " * 6
 KEY = "0" * 40
@@ -74,6 +75,16 @@ def test_files_are_for_the_user_alone(files: StateFiles):
     assert files.directory.stat().st_mode & 0o777 == 0o700
     files.directory.chmod(0o777)
     assert files.find(KEY) is None
+
+
+def test_a_directory_that_the_agent_may_write_is_refused_and_the_reason_names_it(
+    files: StateFiles, tmp_path: Path
+):
+    workspace = mark_writable(tmp_path)
+    with pytest.raises(OSError, match="states can be written by the agent's own tools"):
+        files.begin(KEY)
+    del workspace
+    assert files.begin(KEY).exists()
 
 
 def test_the_newest_few_stay_and_what_is_not_ours_goes(files: StateFiles, monkeypatch: pytest.MonkeyPatch):

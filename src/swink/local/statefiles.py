@@ -63,7 +63,8 @@ class StateFiles:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory.chmod(0o700)
         if not self._is_private():
-            raise OSError(f"{self.directory} can be written by others")
+            who = "the agent's own tools" if is_writable_by_model(self.directory) else "others"
+            raise OSError(f"{self.directory} can be written by {who}")
         path = self.directory / temporary_name(key)
         os.close(open_private(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         return path

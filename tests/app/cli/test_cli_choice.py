@@ -12,6 +12,7 @@ from swink.messages import ModelSpec
 from swink.models import catalog
 from swink.models.keys.accounts import ACCOUNTS, account_for
 from swink.models.keys.store import store_key
+from swink.system.extras import install_command
 from swink.tools.named import load_tools
 
 
@@ -34,6 +35,13 @@ def test_nothing_configured_means_the_local_model():
     assert str(choice.model) == "local:smollm2-135m"
     assert choice.why is not None
     assert "no API key found" in choice.why
+
+
+def test_a_local_model_that_cannot_be_loaded_says_at_once_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("swink.app.assistant.modelchoice.find_spec", lambda name: None)
+    choice = choose_model(None)
+    assert choice.why is not None
+    assert choice.why.endswith(f"It lacks the extra local; install it with: {install_command('local')}")
 
 
 def test_the_first_provider_with_a_key_decides(monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ import pytest
 from tests.pages import ROOT
 
 from swink.app.cli import main
-from swink.app.cli.docs_command import ABOVE, DocsPage, find_page, place_of_pages, read_pages
+from swink.app.cli.docs_command import ABOVE, DocsPage, find_page, place_of_pages, read_pages, section_of
 from swink.errors import MisuseError
 
 PAGES = [
@@ -164,3 +164,23 @@ def test_an_installation_without_pages_says_so(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("swink.app.cli.docs_command.__file__", str(tmp_path / "a/b/c/d/e.py"))
     with pytest.raises(MisuseError, match="the pages are not in this installation"):
         place_of_pages()
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [["what", "to", "back", "up"], ["library/deployment.md#what-to-back-up"], ["deployment#What to back up"]],
+)
+def test_a_heading_shows_its_section_alone_and_whose_it_is(
+    topic: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert main(["docs", *topic]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("(from library/deployment)\n\n## What to back up\n")
+    assert "pg_dump" in shown
+    assert "## Telemetry" not in shown
+
+
+def test_a_section_has_those_below_it_and_ends_before_the_next_one():
+    page = DocsPage("a", "# A\n\n## B\n\n```sh\n## no heading\n```\n\n### C\n\ntext\n\n## D\n\nmore\n")
+    assert section_of(page, "b").text == "(from a)\n\n## B\n\n```sh\n## no heading\n```\n\n### C\n\ntext\n"
+    assert section_of(page, "none") is page

@@ -2,6 +2,7 @@
 
 import os
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from swink.models import catalog
 from swink.models.keys.accounts import ACCOUNTS
 from swink.models.keys.store import key_places
 from swink.models.nearnames import nearest_provider
+from swink.system.extras import install_command
 
 LOCAL = "local:smollm2-135m"
 
@@ -48,6 +50,8 @@ def choose_model(named: str | None) -> ModelChoice:
     why = "no model is configured and no API key found; see swink keys set, or --model"
     if names := [account.provider for account in keyed]:
         why = f"there is a key for {_list(names)}, but which model? --model {names[0]}:MODEL"
+    if find_spec("xllamacpp") is None:
+        why = f"{why}. It lacks the extra local; install it with: {install_command('local')}"
     return ModelChoice(parse_model(LOCAL), why)
 
 

@@ -410,7 +410,9 @@ def _add_doctor(commands: Any) -> None:
 def _add_docs(commands: Any) -> None:
     summary = "the pages about swink, without a network; without TOPIC the list of them"
     pages = command(commands, "docs", summary, "docs_command:docs")
-    pages.take("topic", "a page, such as tools or library/tools", "TOPIC", nargs="?")
+    pages.take(
+        "topic", "a page, its title or a heading, such as tools or what to back up", "TOPIC", nargs="*"
+    )
 
 
 def _add_completion(commands: Any) -> None:

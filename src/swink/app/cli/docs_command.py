@@ -52,10 +52,10 @@ class DocsPage(Struct, frozen=True):
 def docs_command(arguments: argparse.Namespace) -> int:
     """Print a page, page by page on a terminal; without a topic the list of them."""
     pages = sorted(read_pages(place_of_pages()), key=lambda page: page.name)
-    if arguments.topic is None:
+    if not arguments.topic:
         text = table([(page.name, page.headings[0]) for page in pages])
     else:
-        text = find_page(pages, arguments.topic).text
+        text = find_page(pages, " ".join(arguments.topic)).text
     if sys.stdin.isatty() and sys.stdout.isatty():
         pydoc.pager(text)
     else:
@@ -82,10 +82,13 @@ def read_pages(place: Path) -> Iterator[DocsPage]:
 
 
 def find_page(pages: Sequence[DocsPage], topic: str) -> DocsPage:
-    """The page of that name, title or heading; if several or none fit, the error names those near it."""
-    for what, found in _readings(pages, _folded(topic.removesuffix(".md").strip("/"))):
+    """The page of that name or title, or the section of that heading; what is near is named in the error."""
+    name, _, heading = topic.partition("#")
+    asked = _folded(name.strip("/").removesuffix(".md"))
+    for what, found in _readings(pages, asked):
         if len(found) == 1:
-            return found[0]
+            wanted = _folded(heading) or (asked if what == "a heading" else "")
+            return section_of(found[0], wanted) if wanted else found[0]
         if found:
             names = ", ".join(page.name for page in found)
             raise MisuseError(f"{topic} is {what} of {len(found)} pages: {names}")
@@ -99,6 +102,30 @@ def _readings(pages: Sequence[DocsPage], asked: str) -> Iterator[tuple[str, list
     yield "the title", [page for page in pages if asked == _folded(page.headings[0])]
     yield "the folder", [page for page in pages if page.name.startswith(f"{asked}/")]
     yield "a heading", [page for page in _subjects(pages) if asked in map(_folded, page.headings[1:])]
+
+
+def section_of(page: DocsPage, asked: str) -> DocsPage:
+    """The part of a page below a heading, which says of which page it is; all of it if it has none such."""
+    shown: list[str] = []
+    level, is_code = 0, False
+    for line in page.text.splitlines():
+        is_code ^= line.startswith("```")
+        found = None if is_code else _HEADING.match(line)
+        depth = len(line) - len(line.lstrip("#"))
+        if found and level and depth <= level:
+            break
+        if found and not level and asked in (_folded(found[1]), _anchor(found[1])):
+            level = depth
+        if level:
+            shown.append(line)
+    if not shown:
+        return page
+    return DocsPage(page.name, "\n".join([f"(from {page.name})", "", *shown]))
+
+
+def _anchor(heading: str) -> str:
+    """A heading as links to it have it."""
+    return re.sub(r"[^\w-]+", "", re.sub(r"\s", "-", heading.lower()))
 
 
 def _subjects(pages: Sequence[DocsPage]) -> list[DocsPage]:
