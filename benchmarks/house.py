@@ -55,6 +55,28 @@ def figures() -> Iterator[tuple[str, int | list[str]]]:
     small = [path for path, n in lines.items() if n < _SHORT_FILE and path.name not in ASIDE]
     yield f"files under {_SHORT_FILE} lines", [f"{lines[path]} {path.relative_to(SOURCE)}" for path in small]
     yield "docstrings of at most four words", short
+    engine = {tree: path for path, tree in trees.items() if "engine" in path.parts}
+    noun = [node for tree in engine for node in tree.body if isinstance(node, ast.ClassDef)]
+    run, ledger = (next(node for node in noun if node.name == name) for name in ("Run", "Ledger"))
+    yield "attributes of Run", _slots(run)
+    yield "attributes of Ledger", _slots(ledger)
+    yield "methods of Run", _methods(run)
+    yield "methods of Ledger", _methods(ledger)
+    agent = next(node for node in trees[SOURCE / "agent" / "agent.py"].body if isinstance(node, ast.ClassDef))
+    yield "lines of Agent", (agent.end_lineno or 0) - agent.lineno + 1
+
+
+def _slots(noun: ast.ClassDef) -> list[str]:
+    [slots] = [
+        ast.literal_eval(node.value)
+        for node in noun.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__"
+    ]
+    return [name for name in slots if name != "__weakref__"]
+
+
+def _methods(noun: ast.ClassDef) -> list[str]:
+    return [node.name for node in noun.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def _twice(classes: dict[str, list[str]]) -> list[str]:

@@ -57,7 +57,7 @@ async def run_batch(run: Run) -> Outcome:
     for call in ledger.turn.calls:
         if call.call.partial_json is not None:
             ledger.settle(call, failure(_unparsed(call.call, ledger)))
-    if run.slots.pre_dispatch:
+    if run.ledger.slots.pre_dispatch:
         for call in _open(ledger):
             stopped = await ask_policies(run, call)
             if stopped is not None:
@@ -99,7 +99,7 @@ async def run_batch(run: Run) -> Outcome:
 async def _wait_for_approval(run: Run) -> Outcome:
     """End the run here: some calls wait for an approval, and later groups wait for these."""
     if run.recorder is not None:
-        await run.recorder.begin([call for call in run.ledger.all_calls if call.pending is not None])
+        await run.recorder.begin([call for call in run.ledger.turn.all_calls if call.pending is not None])
     return Outcome("approval", End(reason="approval"))
 
 
@@ -118,7 +118,7 @@ async def ask_policies(run: Run, call: Call) -> Outcome | None:
 async def _ask_each(run: Run, call: Call) -> Outcome | None:
     """One round; a stop settles every call still open."""
     ledger = run.ledger
-    for policy in run.slots.pre_dispatch:
+    for policy in run.ledger.slots.pre_dispatch:
         verdict = await consult(policy, "pre_dispatch", run.policy_context(call.known), call.as_it_will_run)
         run.check()
         match verdict:

@@ -46,7 +46,7 @@ def _made(run: Run, outer: Call, name: str, arguments: dict[str, Any]) -> Call:
     outer.inside.append(call)
     run.ledger.turn.inner += (call,)
     if left is not None:
-        run.ledger.take_up(call, left)
+        call.take_up(left, run.ledger.emit)
     return call
 
 
@@ -54,7 +54,7 @@ async def _vet(run: Run, batch: Batch, call: Call) -> None:
     """Ask policies and a person; a policy that stops the run ends the calls under way."""
     if batch.outcome is not None:
         run.ledger.settle(call, failure(batch.outcome.refusal))
-    stopped = await ask_policies(run, call) if call.is_open and run.slots.pre_dispatch else None
+    stopped = await ask_policies(run, call) if call.is_open and run.ledger.slots.pre_dispatch else None
     if stopped is None and call.is_open and needs_approval(run, call):
         stopped = await ask_person(run, call)
     if stopped is not None:

@@ -179,22 +179,14 @@ class Ledger:
         self.open, self.turn.left = None, left
         self._take_reply(left.reply, tools)
         for call in self.turn.calls:
-            self.take_up(call, left)
-
-    def take_up(self, call: Call, left: OpenTurn) -> None:
-        """Keep what is known of a call of a turn that was left open."""
-        call.asked = left.pending.get(call.call.id)
-        may_repeat = call.tool is not None and (call.tool.idempotent or call.tool.read_only)
-        call.result = known = left.outcome(call.call.id, may_repeat)
-        if known is not None:
-            self.emit(ToolExecutionEnd(call.call.id, call.call.name, known, known.is_error, call.outer_id))
+            call.take_up(left, self.emit)
 
     def leave_open(self) -> None:
         """End the turn without its results: the reply leaves the history until its calls have ended."""
         turn = self.turn
         reply = turn.reply
         assert reply is not None
-        calls = self.all_calls
+        calls = turn.all_calls
         results = {call.call.id: call.result for call in calls if call.result is not None and not call.waits}
         pending = {call.call.id: call.pending for call in calls if call.pending is not None}
         self.history = History.of(self.history.items[: turn.begins])
@@ -203,16 +195,11 @@ class Ledger:
         self.open = OpenTurn(reply, set(results), results, pending, made)
         self.end_turn("approval")
 
-    @property
-    def all_calls(self) -> list[Call]:
-        """The calls of the turn, those that a call has made itself before it."""
-        return [call for outer in self.turn.calls for call in (*outer.inside, outer)]
-
     def open_attempts(self) -> list[Spent]:
         """What the attempts under way, here and in the runs inside, have spent if they end here."""
         if self.attempt.assembly is not None:
             return [self.attempt.spent()]
-        contexts = [call.context for call in self.all_calls if call.context is not None]
+        contexts = [call.context for call in self.turn.all_calls if call.context is not None]
         return [spent for context in contexts for spent in context.open_attempts()]
 
     def discard_reply(self, number: int, error: AgentError) -> None:

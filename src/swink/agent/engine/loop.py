@@ -78,7 +78,7 @@ async def _begin_turn(run: Run) -> End | None:
     ledger.attempt.model = run.setup.routes[0][0]
     messages = await transform_context(run, overflow)
     run.check()
-    if run.slots.pre_turn:
+    if ledger.slots.pre_turn:
         end = await _ask_policies(run, "pre_turn")
         if end is not None:
             return end
@@ -113,7 +113,7 @@ async def _finish_turn(run: Run) -> TurnEndReason | End:
         ledger.commit_results()
     else:
         outcome = _without_tools(ledger.turn.reply)
-    stopped = await _post_turn(run, outcome.reason) if run.slots.post_turn else None
+    stopped = await _post_turn(run, outcome.reason) if ledger.slots.post_turn else None
     if run.recorder is not None:
         await run.recorder.save()
     ledger.end_turn(outcome.reason)
@@ -132,7 +132,8 @@ def _is_visible(block: ContentBlock) -> bool:
 
 async def _ask_policies(run: Run, slot: Literal["pre_turn", "post_loop"]) -> End | None:
     """Ask the policies of a slot; what they inject is pending, and the first stop ends the run."""
-    for policy in run.slots.pre_turn if slot == "pre_turn" else run.slots.post_loop:
+    slots = run.ledger.slots
+    for policy in slots.pre_turn if slot == "pre_turn" else slots.post_loop:
         match await consult(policy, slot, run.policy_context()):
             case Stop() as stop:
                 return End.by(stop)
@@ -146,7 +147,7 @@ async def _ask_policies(run: Run, slot: Literal["pre_turn", "post_loop"]) -> End
 async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
     """Let the post-turn policies see the turn."""
     ledger = run.ledger
-    for policy in run.slots.post_turn:
+    for policy in ledger.slots.post_turn:
         turn = ended_turn(ledger.turn, reason)
         match await consult(policy, "post_turn", run.policy_context(), turn):
             case Stop() as stop:
@@ -165,7 +166,7 @@ async def _post_turn(run: Run, reason: TurnEndReason) -> End | None:
 
 async def _before_stopping(run: Run) -> End | None:
     """Post-loop policies, then follow-ups: what they give becomes the next turn's pending messages."""
-    end = await _ask_policies(run, "post_loop") if run.slots.post_loop else None
+    end = await _ask_policies(run, "post_loop") if run.ledger.slots.post_loop else None
     poll, inbox = run.setup.config.get_follow_up, run.ledger.inbox
     if end is None and poll is not None and not inbox.pending:
         run.check()

@@ -89,7 +89,7 @@ async def take_reply(run: Run, messages: Sequence[Message]) -> End | None:
 
 async def _refused(run: Run, error: AgentError) -> str | None:
     """Why a policy forbids another request in this turn, if one does."""
-    for policy in run.slots.pre_retry:
+    for policy in run.ledger.slots.pre_retry:
         context = replace(run.policy_context(), attempt=run.ledger.attempt.message("error", error))
         verdict = await consult(policy, "pre_retry", context)
         run.check()

@@ -62,7 +62,7 @@ class Run:
 
     __slots__ = (
         "__weakref__", "_abandoning", "_key", "_last_steps", "_released", "_task", "approvals", "batch",
-        "dropped", "ending", "ledger", "life", "overflow", "pausing", "recorder", "setup", "slots", "watch",
+        "dropped", "ending", "ledger", "life", "overflow", "pausing", "recorder", "setup", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -77,7 +77,6 @@ class Run:
     ) -> None:
         self.setup = setup
         self.ledger = ledger
-        self.slots = ledger.slots
         self.overflow = overflow
         """Whether the context did not fit when the last run ended."""
         self.approvals = approvals or {}
@@ -181,11 +180,11 @@ class Run:
             text = "the run%s was stopped before its answer: %s"
             log.warning(text, self._called, clean(end.reason or "no reason was given"))
         is_saved = self.recorder is None or self.recorder.is_up_to_date
-        if life.loop.is_closed() or (is_saved and not self.slots.post_run):
+        if life.loop.is_closed() or (is_saved and not ledger.slots.post_run):
             self._finish()
         else:
             self._last_steps = LastSteps(
-                life, self.recorder, self.slots.post_run, self._tell_end, self._finish
+                life, self.recorder, ledger.slots.post_run, self._tell_end, self._finish
             )
 
     async def wound_up(self) -> None:

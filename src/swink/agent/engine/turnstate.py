@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 
 from swink.agent.engine.account import Account, Spent
 from swink.errors import AgentError
-from swink.events import AgentEvent, ToolExecutionUpdate
+from swink.events import AgentEvent, ToolExecutionEnd, ToolExecutionUpdate
 from swink.messages import (
     AssistantMessage,
     Cost,
@@ -43,6 +43,11 @@ class TurnState(Struct, eq=False):
     left: OpenTurn | None = None
     """What is known of its calls, if it is taken up again."""
     observed: observer.ObservedTurn | None = None
+
+    @property
+    def all_calls(self) -> "list[Call]":
+        """The calls of the turn, those that a call has made itself before it."""
+        return [call for outer in self.calls for call in (*outer.inside, outer)]
 
 
 class Attempt:
@@ -114,6 +119,14 @@ class Call:
         """Why it was ended, if it did not end by itself."""
         self.waits = False
         """Whether it ended for now, because a call inside waits for an approval."""
+
+    def take_up(self, left: OpenTurn, emit: Callable[[AgentEvent], None]) -> None:
+        """Keep what is known of it, if it is a call of a turn that was left open."""
+        self.asked = left.pending.get(self.call.id)
+        may_repeat = self.tool is not None and (self.tool.idempotent or self.tool.read_only)
+        self.result = known = left.outcome(self.call.id, may_repeat)
+        if known is not None:
+            emit(ToolExecutionEnd(self.call.id, self.call.name, known, known.is_error, self.outer_id))
 
     @property
     def is_open(self) -> bool:

@@ -91,7 +91,7 @@ class SessionRecorder:
 
     @property
     def _calls(self) -> Sequence[Call]:
-        return self._ledger.all_calls
+        return self._ledger.turn.all_calls
 
     @property
     def _is_open(self) -> bool:
