@@ -45,10 +45,10 @@ class Answers(BaseHTTPRequestHandler):
         kind = "text/event-stream" if asked.get("stream") else "application/json"
         path = self.path.partition("?")[0]
         if path.endswith("/messages"):
-            events = anthropic(asked)
-            body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+            body = sent(anthropic(asked))
         elif path.endswith("/responses"):
-            body = json.dumps(responses(asked))
+            response = responses(asked)
+            body = sent(events_of(response)) if asked.get("stream") else json.dumps(response)
         elif asked.get("stream"):
             body = "".join(f"data: {json.dumps(event)}\n\n" for event in openai(asked)) + "data: [DONE]\n\n"
         else:
@@ -58,6 +58,11 @@ class Answers(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body.encode())))
         self.end_headers()
         self.wfile.write(body.encode())
+
+
+def sent(events: list[dict[str, Any]]) -> str:
+    """Events of a stream that names the type of each."""
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
 def anthropic(asked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -115,14 +120,17 @@ def whole(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 def responses(asked: dict[str, Any]) -> dict[str, Any]:
     """A response that is not streamed."""
-    offered = [(tool["name"], tool["parameters"]) for tool in asked.get("tools", ())]
+    own = [tool for tool in asked.get("tools", ()) if tool["type"] == "function"]
+    offered = [(tool["name"], tool["parameters"]) for tool in own]
+    schema = (asked.get("text") or {}).get("format", {}).get("schema")
     items = asked["input"] if isinstance(asked["input"], list) else []
     called = called_of(offered, any(item.get("type") == "function_call_output" for item in items))
     if called:
         call = {"name": called[0], "arguments": json.dumps(called[1]), "call_id": "call_1", "id": "fc_1"}
         item = {"type": "function_call", "status": "completed", **call}
     else:
-        text = {"type": "output_text", "text": TEXT, "annotations": []}
+        answer = json.dumps(value_of(schema)) if schema else TEXT
+        text = {"type": "output_text", "text": answer, "annotations": []}
         item = {
             "type": "message",
             "id": "msg_1",
@@ -138,6 +146,18 @@ def responses(asked: dict[str, Any]) -> dict[str, Any]:
         "status": "completed",
     }
     return {**about, "output": [item], "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+
+
+def events_of(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same response as it is streamed."""
+    begun = {**response, "status": "in_progress", "output": []}
+    [item] = response["output"]
+    usage = {"input_tokens": 20, "output_tokens": 8, "total_tokens": 28}
+    return [
+        {"type": "response.created", "response": begun},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {**response, "usage": usage}},
+    ]
 
 
 def called_of(offered: list[tuple[str, Any]], answered: bool) -> tuple[str, Any] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import until
 
 from swink import (
     Agent,
@@ -216,8 +217,12 @@ async def test_functions_are_called_plainly_awaited_or_gathered(code: str, value
 
 async def test_gathered_calls_run_concurrently():
     diary = Diary()
-    await diary.agent("import asyncio\nawait asyncio.gather(look('a'), look('b'), look('c'))").run("go")
-    assert diary.most == 3
+    diary.gate.clear()
+    agent = diary.agent("import asyncio\nawait asyncio.gather(look('a'), look('b'), look('c'))")
+    run = asyncio.ensure_future(agent.run("go"))
+    await until(lambda: diary.running == 3)
+    diary.gate.set()
+    await run
 
 
 @pytest.mark.parametrize("options", [{"tool_execution": "sequential"}, {"alone": True}])
