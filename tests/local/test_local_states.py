@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from talking import ask
 from tests.counts import left_to_more
 
 from swink.local import LocalStreamFn, statefiles
@@ -17,7 +18,6 @@ from swink.local.statefiles import StateFiles
 from swink.messages import ModelSpec, Usage, UserMessage
 from swink.stream import LlmContext, PromptProgress, StreamOptions
 from swink.system.writable import mark_writable
-from talking import ask
 
 SYSTEM = "You are a helpful assistant. " + "Answer in few words, and in the order of the questions. " * 6
 KEY = "0" * 40

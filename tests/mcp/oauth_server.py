@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from session_server import SessionServer
-from tests.talking import TalkServer
+from tests.talkserver import TalkServer
 
 Answer = tuple[int, dict[str, str], Any]
 

@@ -5,7 +5,7 @@ import json
 from types import TracebackType
 from typing import Any
 
-from tests.talking import TalkServer
+from tests.talkserver import TalkServer
 
 
 class SessionServer:

@@ -226,7 +226,7 @@ class Terminal:
     def assert_is_as_before(self) -> None:
         """No mode is on, and the settings are those from before."""
         self._wait(lambda: not self.modes, f"the end of {self.modes}")
-        assert self.settings() == self.before
+        self._wait(lambda: self.settings() == self.before, "the settings from before")
         assert "Traceback" not in self.text, self.shown
 
     def pause(self, seconds: float) -> None:
