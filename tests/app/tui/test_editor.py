@@ -296,7 +296,7 @@ async def test_commands_are_offered_by_use_which_the_next_start_remembers(tmp_pa
         await it.until(lambda: it.labels == ["/model [NAME]", "/mcp"])
         await it.type("ctrl+u")
     async with scene(tmp_path, state) as it:
-        await it.until(lambda: it.editor._recall.history.all)
+        await it.until(lambda: len(it.editor._recall.history.all) == 5)
         await it.type("/")
         await it.until(lambda: it.labels == ["/model [NAME]", "/help", "/mcp", "/fork NUMBER"])
 
