@@ -28,12 +28,12 @@ from swink.agent.policy import Approve, Policy
 from swink.agent.queues import Queues, checked_mode
 from swink.agent.retry import ExponentialBackoff, RetryStrategy
 from swink.agent.running import Paused, Running
-from swink.agent.state import AgentState, model_of, prompt_of, saved_in
+from swink.agent.state import AgentState, model_and_context
 from swink.agent.typedagent import Schema, TypedAgent
 from swink.errors import plainly
 from swink.events import AgentEvent, CompactionReport
 from swink.messages import AssistantMessage, Input, LlmMessage, Message, ModelSpec, ThinkingLevel, as_messages
-from swink.messages.checks import check_list
+from swink.messages.checks import as_tuple
 from swink.messages.history import History, Snapshot
 from swink.messages.providertools import Hosted
 from swink.messages.records import PendingApproval, pending_of
@@ -173,15 +173,15 @@ class Agent(TypedAgent[DepsT, OutputT]):
         **unknown: Any,
     ) -> None:
         check_keywords(unknown)
-        self._queues, saved = Queues(steering_mode, follow_up_mode), saved_in(session)
-        context = AgentContext(prompt_of(system_prompt, saved), (), as_offers(tools))
+        self._queues = Queues(steering_mode, follow_up_mode)
+        spec, context = model_and_context(model, system_prompt, tools, thinking_level, session)
         self._config = AgentLoopConfig(
-            model=model_of(model, saved, thinking_level),
+            model=spec,
             stream_fn=stream_fn,
             options=options,
             retry=retry,
-            fallbacks=tuple(check_list("fallback_models", fallback_models, "models")),
-            policies=tuple(check_list("policies", policies, "policy objects")),
+            fallbacks=() if fallback_models == () else as_tuple("fallback_models", fallback_models, "models"),
+            policies=() if policies == () else as_tuple("policies", policies, "policy objects"),
             approve=approve,
             approval_mode=approval_mode,
             transform_context="window" if transform_context is None else transform_context,
@@ -193,7 +193,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
             hosted=hosted,
-            state=as_state({} if session is None else session.state, state),
+            state={} if session is None and state is None else as_state(session, state),
             deps=deps,
             deps_type=deps_type,
             name=name,
@@ -374,7 +374,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
 
     @fallback_models.setter
     def fallback_models(self, models: Sequence[Model | tuple[Model, StreamFn]]) -> None:
-        fallbacks = tuple(check_list("fallback_models", models, "models"))
+        fallbacks = as_tuple("fallback_models", models, "models")
         for fallback in fallbacks:
             check_name(*self._config.fallback_route(fallback))
         self._config.fallbacks = fallbacks

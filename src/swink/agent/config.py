@@ -85,14 +85,18 @@ class Session(PlainSession, Protocol):
 class KeyOwner(Struct, frozen=True):
     """Whom an API key was given for: a provider, at the address that its stream function names."""
 
-    provider: str
-    origin: str | None = None
+    model: ModelSpec
+    stream_fn: StreamFn
 
-    @classmethod
-    def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
-        """Who gets the key when this model is asked through this stream function."""
-        provider = _SAME_ACCOUNT.get(model.provider, model.provider)
-        return cls(provider, origin_of(getattr(stream_fn, "base_url", None)))
+    @property
+    def provider(self) -> str:
+        """The provider whose account it is."""
+        return _SAME_ACCOUNT.get(self.model.provider, self.model.provider)
+
+    @property
+    def origin(self) -> str | None:
+        """Where it is sent, as far as that is known."""
+        return origin_of(getattr(self.stream_fn, "base_url", None))
 
     def is_also(self, other: "KeyOwner") -> bool:
         """Whether a key given for one may go to the other; an unknown address does not tell them apart."""
@@ -243,7 +247,7 @@ class AgentLoopConfig(Struct, kw_only=True):
             self.hosted = check_hosted(self.hosted)
         if isinstance(self.approve, bool):
             raise InvalidInput("approve is a function of the request; approval_mode='off' asks for no call")
-        if self.stream_fn is not None:
+        if self.stream_fn is not None and not callable(self.stream_fn):
             check_hook("stream_fn", self.stream_fn)
         if self.approve is not None:
             check_hook("approve", self.approve)
@@ -263,7 +267,7 @@ class AgentLoopConfig(Struct, kw_only=True):
                 check_hook(f"the stream function of {model}", stream_fn)
             catalog.check_name(model, stream_fn)
         if self.key_owner is None:
-            force_setattr(self, "key_owner", KeyOwner.of(*routes[0]))
+            force_setattr(self, "key_owner", KeyOwner(*routes[0]))
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -326,7 +330,7 @@ class AgentLoopConfig(Struct, kw_only=True):
 
     def _is_for(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
         owner = self.key_owner
-        return owner is not None and owner.is_also(KeyOwner.of(model, stream_fn))
+        return owner is not None and owner.is_also(KeyOwner(model, stream_fn))
 
     def check_key(self, model: ModelSpec, stream_fn: StreamFn) -> None:
         """Raise `MissingKey` if it is clear that `stream_fn` has no key to send to this `model`."""
@@ -367,10 +371,9 @@ def check_session(session: PlainSession) -> None:
         )
 
 
-def as_state(saved: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+def as_state(session: PlainSession | None, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """A state of one's own: a JSON copy of the saved one and what is given for this agent."""
-    if given is None and saved == {}:
-        return {}
+    saved: Any = {} if session is None else session.state
     if not isinstance(saved, Mapping) or not isinstance(given, Mapping | None):
         wrong = given if isinstance(saved, Mapping) else saved
         raise InvalidInput(f"state is a dict of JSON data, not {type(wrong).__name__}")

@@ -7,7 +7,7 @@ from operator import length_hint
 from types import TracebackType
 from typing import Any, Generic
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from typing_extensions import TypeVar
 
 from swink.agent.agentresult import AgentResult
@@ -43,13 +43,10 @@ class Subscription:
         self()
 
 
-class Subscribers:
+class Subscribers(Struct, eq=False):
     """The callbacks that listen, in order. Joining and leaving during a dispatch take effect after it."""
 
-    __slots__ = ("current",)
-
-    def __init__(self) -> None:
-        self.current: tuple[Subscription, ...] = ()
+    current: tuple[Subscription, ...] = ()
 
     def add(self, callback: Callable[[Any], None]) -> Subscription:
         """Call back with every later event."""
@@ -77,19 +74,16 @@ class Subscribers:
                 self.remove(subscription)
 
 
-class Buffer:
+class Buffer(Struct, eq=False):
     """Events on their way from a run to its reader, and to subscribers.
 
     It grows while nobody reads, and never blocks the run.
     """
 
-    __slots__ = ("_subscribers", "closed", "events", "waiter")
-
-    def __init__(self, subscribers: Subscribers, closed: bool = False) -> None:
-        self.events: list[Any] = []
-        self.waiter: asyncio.Future[None] | None = None
-        self.closed = closed
-        self._subscribers = subscribers
+    _subscribers: Subscribers
+    closed: bool = False
+    events: list[Any] = []
+    waiter: "asyncio.Future[None] | None" = None
 
     def push(self, event: Any) -> None:
         """Add an event, wake the reader, tell the subscribers."""
@@ -216,7 +210,8 @@ class EventStream(Generic[T, E]):
         """Let the run finish in the background; its further events reach subscribers only."""
         self._start().detached = True
         self._buffer.closed = True
-        self._forget_events()
+        self._buffer.events, self._batch = [], _NOTHING
+        self._log_unseen()
 
     async def aclose(self) -> None:
         """Cancel the run if it still goes on, and wait until it has ended."""
@@ -224,14 +219,18 @@ class EventStream(Generic[T, E]):
         if life is not None and not life.detached:
             if not life.is_over:
                 await self._abort("the stream was closed")
-            self._forget_events()
+            self._buffer.events, self._batch = [], _NOTHING
+            if life.failure is not None:
+                self._log_unseen()
 
     def __del__(self) -> None:
         # Dropped without a close (a bare `async for` that was left early): the run must not go on unwatched.
         life = getattr(self, "_life", None)
         if life is not None and not life.detached:
-            life.abort("the stream was dropped")
-            self._log_unseen()
+            if not life.is_over:
+                life.abort("the stream was dropped")
+            if life.failure is not None:
+                self._log_unseen()
         elif life is None and not getattr(self, "_begun", True):
             log.warning(
                 "a stream was never read, so nothing was asked; use `async with agent.stream(…) as run:`"
@@ -263,10 +262,6 @@ class EventStream(Generic[T, E]):
         life = self._start()
         life.abort(reason)
         await life.wait()
-
-    def _forget_events(self) -> None:
-        self._buffer.events, self._batch = [], _NOTHING
-        self._log_unseen()
 
     def _log_unseen(self) -> None:
         """Nobody reads this stream any more: a failure that it did not raise must not go unheard."""

@@ -352,11 +352,6 @@ class Slots:
         self.pre_commit = _overriding(policies, "pre_commit")
 
 
-def slots_of(policies: Sequence[Policy]) -> Slots:
-    """The slots that the policies fill."""
-    return Slots(policies) if policies else _NO_SLOTS
-
-
 async def consult(policy: Policy, slot: str, *values: Any) -> Verdict:
     """Ask one policy; a failure is its own, not the run's, unless it guards something."""
     token = asking.set(True)
@@ -391,7 +386,7 @@ def vet_commit(policies: Sequence[Policy], message: Message) -> Message:
 
 def vet_all(policies: Sequence[Policy], messages: Sequence[Message]) -> Sequence[Message]:
     """Messages that enter a history, as the pre-commit policies among these want them kept."""
-    guards = slots_of(policies).pre_commit
+    guards = Slots(policies).pre_commit if policies else ()
     return [vet_commit(guards, message) for message in messages] if guards else messages
 
 
@@ -435,4 +430,4 @@ def _overriding(policies: Sequence[Policy], slot: str) -> tuple[Policy, ...]:
     )
 
 
-_NO_SLOTS = Slots(())
+NO_SLOTS = Slots(())

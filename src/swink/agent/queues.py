@@ -12,8 +12,8 @@ class MessageQueue(list[Message]):
 
     __slots__ = ("mode",)
 
-    def __init__(self, mode: QueueMode) -> None:
-        self.mode: QueueMode = mode
+    def __init__(self, mode: QueueMode, name: str = "mode") -> None:
+        self.mode: QueueMode = mode if mode in QUEUE_MODES else checked_mode(name, mode)
 
     def waits(self) -> bool:
         return bool(self)
@@ -42,8 +42,8 @@ class Queues:
     __slots__ = ("follow_up", "steering")
 
     def __init__(self, steering_mode: QueueMode, follow_up_mode: QueueMode) -> None:
-        self.steering = MessageQueue(checked_mode("steering_mode", steering_mode))
-        self.follow_up = MessageQueue(checked_mode("follow_up_mode", follow_up_mode))
+        self.steering = MessageQueue(steering_mode, "steering_mode")
+        self.follow_up = MessageQueue(follow_up_mode, "follow_up_mode")
 
     def __bool__(self) -> bool:
         return bool(self.steering or self.follow_up)

@@ -5,6 +5,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec import Struct, field
+
 from swink.agent.agentoptions import check_no_deps
 from swink.agent.engine.ledger import Ledger
 from swink.agent.engine.loop import take_turns
@@ -25,18 +27,15 @@ from swink.messages.records import OpenTurn, pending_of
 from swink.system.aio import Turnstile
 
 
-class Running:
+class Running(Struct, eq=False):
     """Lets one run at a time work on an agent's state; the active one may be read from any thread."""
 
-    __slots__ = ("_buffer", "_compacting", "_state", "_turnstile", "active")
-
-    def __init__(self, state: AgentState) -> None:
-        self._state = state
-        self._turnstile = Turnstile()
-        self._compacting: asyncio.Future[Any] | None = None
-        self.active: Run | None = None
-        self._buffer: Buffer | None = None
-        """Where the active run's events go."""
+    _state: AgentState
+    active: Run | None = None
+    _buffer: Buffer | None = None
+    """Where the active run's events go."""
+    _turnstile: Turnstile = field(default_factory=Turnstile)
+    _compacting: "asyncio.Future[Any] | None" = None
 
     @property
     def is_running(self) -> bool:
@@ -67,7 +66,7 @@ class Running:
         if config.output is not None and options.get("output") is None:
             options = {**options, "output": config.output}
         request = run_request(config.spec, self._state.context.tools, config.policies, **options)
-        if self.is_running:
+        if self._turnstile.is_taken and self.is_running:
             raise AlreadyRunning
         if request.approvals is not None:
             check_approvals(request.approvals, input, pending_of(self.open))
@@ -141,8 +140,9 @@ class Running:
         """The run is over: keep what it came to, let the next one in, and wake the reader."""
         state = self._state
         state.history, state.open = run.ledger.history, run.ledger.open
-        state.overflow = run.ending is not None and isinstance(run.ending.error, ContextWindowOverflow)
-        state.error = run.error_text
+        error = None if run.ending is None else run.ending.error
+        state.overflow = isinstance(error, ContextWindowOverflow)
+        state.error = None if error is None else run.error_text
         self.active = None
         buffer, self._buffer = self._buffer, None
         if state.session is not None:

@@ -66,7 +66,8 @@ def run_request(
         raise InvalidInput(f"a run has no option {name!r}; {hint}")
     if deadline is not None:
         check_seconds("deadline", deadline)
-    check_retries(max_output_retries)
+    if output is not None or max_output_retries != 3:
+        check_retries(max_output_retries)
     if validate is not None and output is None:
         raise InvalidInput("validate= checks the output; say of which type with output=")
     added: Sequence[Policy] = ()
@@ -85,9 +86,9 @@ def run_request(
 
 def prompts_of(input: Input, messages: Sequence[Message]) -> tuple[Message, ...]:
     """What a run says first, refused if it does not fit the messages before it."""
-    prompts = as_messages(input)
     if type(input) is str and input and not input.isspace():
-        return prompts
+        return (UserMessage((Text(input),)),)
+    prompts = as_messages(input)
     if not any(
         isinstance(item, CustomMessage)
         or any(not isinstance(block, Text) or block.text.strip() for block in item.content)

@@ -19,7 +19,7 @@ from swink.messages.codec import copy_state
 from swink.messages.history import History, Snapshot
 from swink.messages.records import Conversation, OpenTurn
 from swink.models import catalog
-from swink.tools import Tool, ToolSource
+from swink.tools import Tool, ToolSource, as_offers
 
 
 class StartingPoint(Struct, frozen=True):
@@ -46,7 +46,7 @@ class AgentState:
         session: PlainSession | None = None,
     ) -> None:
         self.config, self.context, self.queues = config, context, queues
-        given = check_list("messages", messages, "messages")
+        given = () if messages == () else check_list("messages", messages, "messages")
         given = given if session is None else (*session.messages, *given)
         self.history = History(vet_all(config.policies, given) if given else ())
         self.open: OpenTurn | None = None
@@ -62,9 +62,8 @@ class AgentState:
         self.overflow = False
         """Whether the context did not fit when the last run ended."""
         made_with = self.history.snapshot() if self.history.items else ()
-        self.start = StartingPoint(
-            config.spec, context.system_prompt, context.tools, made_with, copy_state(config.state)
-        )
+        state = copy_state(config.state) if config.state else {}
+        self.start = StartingPoint(config.spec, context.system_prompt, context.tools, made_with, state)
 
     def vetted(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages as the pre-commit policies want them kept, whichever way they enter a history."""
@@ -130,35 +129,33 @@ class AgentState:
         ).to_data()
 
 
-def saved_in(session: PlainSession | None) -> Conversation | None:
-    """What a session has of an agent, if one is given that keeps more than messages."""
-    if session is None:
-        return None
-    check_session(session)
-    return conversation_of(session)
+def model_and_context(
+    model: Model | None,
+    prompt: SystemPrompt | UnsetType,
+    tools: Any,
+    thinking_level: ThinkingLevel | None,
+    session: PlainSession | None,
+) -> tuple[ModelSpec, AgentContext]:
+    """What an agent begins with: its tools, model and system prompt, the session's where none is given.
 
-
-def prompt_of(given: SystemPrompt | UnsetType, saved: Conversation | None) -> SystemPrompt:
-    """The system prompt given, else that of the session."""
-    if given is not UNSET:
-        return given
-    return "" if saved is None else saved.system_prompt or ""
-
-
-def model_of(
-    given: Model | None, saved: Conversation | None, thinking_level: ThinkingLevel | None = None
-) -> ModelSpec:
-    """The model given, else that of the session, and how hard it thinks: a name alone does not say."""
-    spec = _spec_of(given, saved)
-    return spec if thinking_level is None else replace(spec, thinking_level=thinking_level)
-
-
-def _spec_of(given: Model | None, saved: Conversation | None) -> ModelSpec:
+    How hard a model thinks is kept too: its name alone does not say.
+    """
+    saved: Conversation | None = None
+    if session is not None:
+        check_session(session)
+        saved = conversation_of(session)
     kept = None if saved is None else saved.model
-    if given is None:
-        if kept is None:
-            hint = "the session has none yet" if saved is not None else 'such as Agent("openai:gpt-5")'
-            raise InvalidInput(f"an agent needs a model; {hint}")
-        return kept
-    spec = catalog.parse_model(given)
-    return replace(spec, thinking_level=kept.thinking_level) if kept and isinstance(given, str) else spec
+    if model is not None:
+        spec = catalog.parse_model(model)
+        if kept is not None and isinstance(model, str):
+            spec = replace(spec, thinking_level=kept.thinking_level)
+    elif kept is not None:
+        spec = kept
+    else:
+        hint = "the session has none yet" if saved is not None else 'such as Agent("openai:gpt-5")'
+        raise InvalidInput(f"an agent needs a model; {hint}")
+    if thinking_level is not None:
+        spec = replace(spec, thinking_level=thinking_level)
+    if prompt is UNSET:
+        prompt = "" if saved is None else saved.system_prompt or ""
+    return spec, AgentContext(prompt, (), as_offers(tools))

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swink.agent.config import AgentContext, AgentLoopConfig, Model
@@ -31,21 +32,14 @@ ASK_WITHIN = 120.0
 """Seconds that a transformer's own question to a model may take."""
 
 
-class TransformRequest:
+class TransformRequest(Struct, eq=False):
     """What is about to be asked, as transformers see it; what they ask a model is charged to the account."""
 
-    __slots__ = ("_account", "_append", "_setup", "model", "spent")
-
-    def __init__(
-        self,
-        setup: TurnSetup,
-        model: ModelSpec,
-        account: Account,
-        append: Callable[[Sequence[Message]], None] | None = None,
-    ) -> None:
-        self.model = model
-        self.spent: list[Spent] = []
-        self._setup, self._account, self._append = setup, account, append
+    _setup: TurnSetup
+    model: ModelSpec
+    _account: Account
+    _append: Callable[[Sequence[Message]], None] | None = None
+    spent: list[Spent] = []
 
     @property
     def ratio(self) -> float:

@@ -33,6 +33,11 @@ def check_list(name: str, value: Iterable[T], of: str) -> Sequence[T]:
     return tuple(value)
 
 
+def as_tuple(name: str, value: Iterable[T], of: str) -> tuple[T, ...]:
+    """The items of what should be a list, for keeping: who changes the list later changes nothing here."""
+    return tuple(check_list(name, value, of))
+
+
 def check_word(name: str, value: object, words: tuple[str, ...], more: str = "") -> None:
     """Refuse a mode word that does not exist."""
     if value not in words:

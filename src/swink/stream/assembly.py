@@ -6,6 +6,7 @@ from math import nan
 from typing import Any, ClassVar, TypeGuard, TypeVar, get_args
 
 import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swink.errors import AgentError, NetworkError, StreamError, error_for, message_of
@@ -49,64 +50,42 @@ from swink.stream.protocol import (
 E = TypeVar("E", UsageUpdate, Done, Error, Done | Error)
 
 _decode = msgspec.json.Decoder[Any]().decode
+_INT = frozenset({int})
 _MOST = 10**15
 """Tokens or dollars of one reply."""
 
 
-class _Block:
+class _Block(Struct, eq=False):
     """One block under assembly: `takes` is the delta type it accepts, `text` its text once it is closed."""
 
-    __slots__ = ("end", "id", "name", "parts", "takes", "text", "whole")
-
-    def __init__(
-        self,
-        takes: type[Delta] | None,
-        id: str = "",
-        name: str = "",
-        whole: Media | Extension | None = None,
-    ) -> None:
-        self.takes = takes
-        self.whole = whole
-        self.parts: list[str] = []
-        self.id = id
-        self.name = name
-        self.end: TextEnd | ThinkingEnd | ToolCallEnd | None = None
-        self.text: str | None = None
+    takes: type[Delta] | None
+    id: str = ""
+    name: str = ""
+    whole: Media | Extension | None = None
+    parts: list[str] = []
+    end: TextEnd | ThinkingEnd | ToolCallEnd | None = None
+    text: str | None = None
 
 
-class Assembly:
+class Assembly(Struct, eq=False, kw_only=True):
     """One reply under assembly: `feed` it events, ask it for the `message` so far.
 
     A violation of the protocol raises a `StreamError` that names it.
     """
 
-    __slots__ = (
-        "_add",
-        "_blocks",
-        "_open",
-        "_started",
-        "_writing",
-        "began",
-        "first",
-        "prompt_read",
-        "report",
-        "terminal",
-    )
-
-    def __init__(self) -> None:
-        self._blocks: list[_Block] = []
-        self._open: dict[int, _Block] = {}
-        self._writing: float = nan
-        """The index of the open text block that was opened last; without one it equals nothing."""
-        self._add: Callable[[str], None]
-        self._started = False
-        self.prompt_read = 0
-        """Tokens of the prompt that the model has read, as far as it says so."""
-        self.report: UsageUpdate | None = None
-        self.terminal: Done | Error | None = None
-        self.began = time.time()
-        self.first: float | None = None
-        """When the first block began to arrive."""
+    _blocks: list[_Block] = []
+    _open: dict[int, _Block] = {}
+    _writing: float = nan
+    """The index of the open text block that was opened last; without one it equals nothing."""
+    _add: Callable[[str], None] | None = None
+    _started: bool = False
+    prompt_read: int = 0
+    """Tokens of the prompt that the model has read, as far as it says so."""
+    report: UsageUpdate | None = None
+    terminal: Done | Error | None = None
+    began: float = field(default_factory=time.time)
+    first: float | None = None
+    """When the first block began to arrive."""
 
     @property
     def has_content(self) -> bool:
@@ -143,7 +122,7 @@ class Assembly:
         if kind is TextDelta:
             text: Any = event
             if text.index == self._writing:  # nearly every event of a long reply
-                add = self._add  # in two steps: a call of an attribute that is no method is slow
+                add: Any = self._add  # in two steps: a call of an attribute that is no method is slow
                 add(text.text)
                 return True
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
@@ -163,11 +142,12 @@ class Assembly:
                 raise StreamError("stream protocol: a second start")
             self._started = True
             return False
-        if kind not in self._actions:
+        action = _ACTIONS.get(kind)
+        if action is None:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
         if not self._started and kind not in _TAKES:
             raise StreamError(f"stream protocol: {_name(event)} before start")
-        self._actions[kind](self, event)
+        action(self, event)
         return kind is ToolCallStart or kind is BlockAdded
 
     def message(
@@ -284,7 +264,7 @@ class Assembly:
             f"stream protocol: {_name(event)} for block {event.index}, which is not open for it"
         )
 
-    _actions: ClassVar[dict[type, Any]] = {
+    actions: ClassVar[dict[type, Any]] = {
         TextStart: _open_block,
         ThinkingStart: _open_block,
         ToolCallStart: _open_block,
@@ -297,7 +277,10 @@ class Assembly:
         Done: _terminate,
         Error: _terminate,
     }
-    """A table, because it is faster than a `match`."""
+    """What is done with an event that is no delta: a table, because it is faster than a `match`."""
+
+
+_ACTIONS = Assembly.actions
 
 
 def _are_texts(*values: Any) -> bool:
@@ -332,12 +315,11 @@ def _checked(event: E) -> E:
         raise _carries(event, f"stop reason {given.stop_reason!r}")
     usage = event.usage
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total
-    for count in (*counts, *usage.extra.values()) if usage.extra else counts:
-        if type(count) is not int or not 0 <= count <= _MOST:
-            extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
-            kept = [count if _is_count(count) else 0 for count in counts[:4]]
-            event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
-            break
+    known = (*counts, *usage.extra.values()) if usage.extra else counts
+    if not (_INT.issuperset(map(type, known)) and min(known) >= 0 and max(known) <= _MOST):
+        extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
+        kept = [count if _is_count(count) else 0 for count in counts[:4]]
+        event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
     if cost is not None and not 0 <= cost.total <= _MOST:
         event = _replaced(event, cost=None)
     return event

@@ -8,12 +8,15 @@ from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from msgspec import Struct
+
 from swink.errors import NetworkError
 from swink.messages import ModelSpec
 from swink.stream import Assembly, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.system.aio import closing
 
 _LIMITS = Timeout()
+_EVERY = min(_LIMITS.first, _LIMITS.idle) / 8
 PATIENCE, AGAIN = 3, 1.0
 """How often a stream that goes on is cancelled before it is abandoned, and the least seconds between."""
 
@@ -42,16 +45,18 @@ class Watch:
         self._fired = 0
         self._seen = 0
         self._idle_since = 0.0
-        self._every = 0.0
         self._assembly: Assembly
-        self._limits: Timeout
+        self._limits = _LIMITS
+        self._every = _EVERY
         self._line = _Line()
 
     def begin(self, assembly: Assembly, limits: Timeout) -> None:
         """Watch this reply, which the run's task reads."""
         now = self._loop.time()
-        self._every = (limits.first if limits.first < limits.idle else limits.idle) / 8
-        self._assembly, self._limits = assembly, limits
+        if limits is not self._limits:
+            self._limits = limits
+            self._every = min(limits.first, limits.idle) / 8
+        self._assembly = assembly
         if self._line.waiting:
             self._line = _Line()  # a request that was given up still waits in the old one
         if _current.get() is not self._line:
@@ -142,13 +147,11 @@ def in_line() -> Generator[None]:
         line.passed += 1
 
 
-class _Line:
+class _Line(Struct, eq=False):
     """How many wait their turn for a reply, and how many have had it; it holds nothing of the run."""
 
-    __slots__ = ("passed", "waiting")
-
-    def __init__(self) -> None:
-        self.waiting = self.passed = 0
+    waiting: int = 0
+    passed: int = 0
 
 
 class _Patrol:

@@ -16,6 +16,8 @@ from types import coroutine
 from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from swink.system.threads import Serial, begin
 
 P = ParamSpec("P")
@@ -114,14 +116,11 @@ def started() -> Generator[None, None, None]:
     yield
 
 
-class Turnstile:
+class Turnstile(Struct, eq=False):
     """Lets one in at a time, from any thread; those who wait, on any event loop, go on when it is free."""
 
-    __slots__ = ("_waiters", "is_taken")
-
-    def __init__(self) -> None:
-        self.is_taken = False
-        self._waiters: tuple[asyncio.Future[None], ...] = ()
+    is_taken: bool = False
+    _waiters: "tuple[asyncio.Future[None], ...]" = ()
 
     def enter(self) -> bool:
         """Take it; False if it is taken."""

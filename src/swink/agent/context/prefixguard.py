@@ -24,7 +24,6 @@ _LEAST = 500
 _PLAUSIBLE = 0.4, 2.5
 """A report beyond this ratio counts something else than the request."""
 _EXCERPT = 40
-_NONE: Mapping[Any, Any] = {}
 
 
 class Break(Struct, frozen=True):
@@ -43,18 +42,15 @@ class Break(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class TokenRatio:
+class TokenRatio(Struct, eq=False):
     """How far estimates of tokens are off, learnt from what providers count."""
 
-    __slots__ = ("_overhead", "_ratios")
-
-    def __init__(self) -> None:
-        self._overhead: tuple[str, Sequence[Any], int] | None = None
-        self._ratios: Mapping[str, float] = _NONE
+    _overhead: tuple[str, Sequence[Any], int] | None = None
+    _ratios: Mapping[str, float] | None = None
 
     def ratio(self, model: ModelSpec) -> float:
         """How many tokens the provider counts for one that is estimated."""
-        return self._ratios.get(str(model), 1.0) if self._ratios else 1.0
+        return 1.0 if self._ratios is None else self._ratios.get(str(model), 1.0)
 
     def overhead(self, system_prompt: str, tools: Sequence[Any]) -> int:
         """Estimated tokens of the system prompt and the tools; measured when they change."""
@@ -71,30 +67,28 @@ class TokenRatio:
         estimated = self.overhead(context.system_prompt, context.tools) + _tokens(context.messages)
         if estimated < _LEAST or not _PLAUSIBLE[0] <= counted / estimated <= _PLAUSIBLE[1]:
             return
-        known, name = self._ratios.get(str(model)), str(model)
+        ratios, name = self._ratios or {}, str(model)
+        known = ratios.get(name)
         seen = counted / estimated
         smoothed = seen if known is None else known + _SMOOTHING * (seen - known)
-        self._ratios = {**self._ratios, name: min(max(smoothed, LEAST_RATIO), MOST_RATIO)}
+        self._ratios = {**ratios, name: min(max(smoothed, LEAST_RATIO), MOST_RATIO)}
 
 
-class PrefixGuard:
+class PrefixGuard(Struct, eq=False):
     """The last request of an agent, to tell when the next one does not begin with it."""
 
-    __slots__ = ("_expected", "_last", "_told", "_windows")
-
-    def __init__(self) -> None:
-        self._last: tuple[ModelSpec, LlmContext] | None = None
-        self._expected = False
-        self._told: tuple[tuple[str, int | str], ...] = ()
-        self._windows: Mapping[int, History] = _NONE
+    _last: tuple[ModelSpec, LlmContext] | None = None
+    _expected: bool = False
+    _told: tuple[tuple[str, int | str], ...] = ()
+    _windows: Mapping[int, History] | None = None
 
     def has_told(self, position: int, window: History) -> bool:
         """Whether an earlier run has announced that a transformer cut the history to this."""
-        return self._windows.get(position) is window
+        return self._windows is not None and self._windows.get(position) is window
 
     def tell(self, position: int, window: History) -> None:
         """Note that it was announced."""
-        self._windows = {**self._windows, position: window}
+        self._windows = {**(self._windows or {}), position: window}
 
     def expect_break(self) -> None:
         """The next request will not begin with the last one, which is announced elsewhere."""

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from math import fsum, isfinite
 
+from msgspec import Struct, field
+
 from swink.errors import AgentError
 from swink.messages import Cost, ModelSpec, Price, Usage
 from swink.messages.modelspec import HOSTED_USES
@@ -25,30 +27,25 @@ payer: ContextVar[ToolContext | None] = ContextVar("swink.payer", default=None)
 
 _NOTHING: Spent = (Usage(), Cost())
 _CATEGORIES = Cost.__struct_fields__
-_NO_PARTS: Sequence[Sequence[float]] = [()] * len(_CATEGORIES)
+_NO_PARTS: Sequence[Sequence[float]] = ((),) * len(_CATEGORIES)
 
 
-class Account:
+class Account(Struct, eq=False):
     """Tokens and cost, failed attempts and sub-agents included; one unknown cost makes the sum unknown.
 
     A run that was started by a tool call charges the call too, at once.
     """
 
-    __slots__ = (
-        "_is_unlisted", "_lost", "_parts", "_price", "_price_of", "_priced", "_unadded", "_unpriced",
-        "_usage", "payer"
-    )  # fmt: skip
-
-    def __init__(self, price_of: Callable[[ModelSpec], Price | None] | None) -> None:
-        self.payer = payer.get()
-        self._usage = _NOTHING[0]
-        self._parts = _NO_PARTS
-        self._lost = self._unpriced = False
-        self._unadded: list[Spent] | None = None
-        self._price_of = None if price_of is catalog.price_of else price_of
-        self._priced: ModelSpec | None = None
-        self._price: Price | None = None
-        self._is_unlisted = False
+    _price_of: Callable[[ModelSpec], Price | None] | None
+    payer: ToolContext | None = field(default_factory=payer.get)
+    _usage: Usage = _NOTHING[0]
+    _parts: Sequence[Sequence[float]] = _NO_PARTS
+    _lost: bool = False
+    _unpriced: bool = False
+    _unadded: list[Spent] | None = None
+    _priced: ModelSpec | None = None
+    _price: Price | None = None
+    _is_unlisted: bool = False
 
     def charge(self, usage: Usage, cost: Cost | None) -> None:
         """Add to the totals, and to those of the call that pays for this run."""
@@ -92,7 +89,8 @@ class Account:
             return None if usage.unknown else Cost()
         if self._priced is not model:
             self._priced = model
-            self._price = model.price or (self._price_of(model) if self._price_of is not None else None)
+            price_of = None if self._price_of is catalog.price_of else self._price_of
+            self._price = model.price or (price_of(model) if price_of is not None else None)
             self._is_unlisted = self._price is None and catalog.listed(model) is None
         if self._price is not None:
             return self._price.cost(usage)

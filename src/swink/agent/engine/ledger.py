@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from swink.agent.config import AgentLoopConfig
 from swink.agent.engine.account import Account, Spent
 from swink.agent.engine.turnstate import Attempt, Call, CallContext, TurnState
-from swink.agent.policy import Policy, slots_of, vet_commit
+from swink.agent.policy import NO_SLOTS, Policy, Slots, vet_commit
 from swink.agent.statewatch import state_changes
 from swink.errors import AgentError, message_of
 from swink.events import (
@@ -118,7 +118,7 @@ class Ledger:
     ) -> None:
         self.history = history
         self.emit = emit
-        self.slots = slots_of(policies)
+        self.slots = Slots(policies) if policies else NO_SLOTS
         self.account = Account(config.price)
         if isinstance(self.account.payer, CallContext):
             self.account.payer.pays_for(self)
@@ -132,7 +132,8 @@ class Ledger:
         self.recorder: Recorder | None = None
         self.observed: observer.ObservedRun | None = None
         self.call_inside: Callable[[Call, str, dict[str, Any]], Awaitable[ToolResult]] | None = None
-        self._state, self._told = config.state, encode_state(config.state)
+        self._state = config.state
+        self._told = encode_state(config.state) if config.state else None
 
     def append(self, messages: Sequence[Message], *, by_policy: bool = False) -> None:
         """Let messages enter at the end of the turn, where they part no call from its result."""
@@ -279,7 +280,7 @@ class Ledger:
         turn.is_open, turn.reason = False, reason
         self.inbox.fresh = ()
         if self._state or self._told:
-            self._told = state_changes(self._state, self._told, self.emit)
+            self._told = state_changes(self._state, self._told or {}, self.emit)
         if turn.observed is not None:
             turn.observed.end(reason)
         self.emit(TurnEnd(turn.reply, turn.results, reason))
@@ -289,20 +290,25 @@ class Ledger:
     def close(self, stop_reason: StopReason, reason: str | None, error: AgentError | None) -> None:
         """Complete what is open, and announce the end of the run."""
         ending: Literal["error", "aborted"] = "error" if stop_reason == "error" else "aborted"
+        inbox = self.inbox
         try:
-            self.attempt.end(error)
+            if self.attempt.observed is not None:
+                self.attempt.end(error)
             if self.turn.is_open:
                 if self.turn.reply is None:
                     self.commit_reply((), ending, error)
                 self._settle_all(ending)
                 self.end_turn(ending)
-            self.enter_pending()
-            self._apply_changes()
+            if inbox.pending:
+                self.enter_pending()
+            if inbox.history is not None or inbox.appended:
+                self._apply_changes()
         finally:
             self.closed = True
             emit, self.emit = self.emit, _ignore
             emit(AgentEnd(tuple(self.produced), stop_reason, reason))
-            self._apply_changes()
+            if inbox.history is not None or inbox.appended:
+                self._apply_changes()
 
     def vetted(self, message: Message) -> Message:
         """The message as the pre-commit policies want it kept."""

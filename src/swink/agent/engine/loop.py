@@ -9,6 +9,7 @@ is touched. How a run ends is a value, `End`, which travels up to `take_turns`.
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
@@ -20,8 +21,10 @@ from swink.agent.engine.reply import take_reply
 from swink.agent.engine.run import End, Run
 from swink.agent.policy import Inject, Replace, Stop, consult
 from swink.agent.transform import transform_context
-from swink.messages import AssistantMessage, ContentBlock, Text, Thinking, TurnEndReason
+from swink.messages import AssistantMessage, Message, Text, Thinking, TurnEndReason
 from swink.system.aio import resolve, started
+
+_COMPLETE = Outcome("complete")
 
 
 async def take_turns(run: Run) -> None:
@@ -50,7 +53,10 @@ async def _until_done(run: Run) -> End:
     if ledger.open is None and _may_steer(run):
         await _poll_steering(run)
     while True:
-        end = await (_begin_turn(run) if ledger.open is None else _take_up_turn(run))
+        begun = await (_begin_turn(run) if ledger.open is None else _take_up_turn(run))
+        if isinstance(begun, End):
+            return begun
+        end = None if begun is None else await take_reply(run, begun)
         if end is not None:
             return end
         reason = await _finish_turn(run)
@@ -67,8 +73,8 @@ async def _until_done(run: Run) -> End:
                 return end or End()
 
 
-async def _begin_turn(run: Run) -> End | None:
-    """One reply; an `End` if the run ends with it, or before it."""
+async def _begin_turn(run: Run) -> Sequence[Message] | End:
+    """What the model is asked in this turn; an `End` if the run ends before it."""
     ledger = run.ledger
     if ledger.inbox.pending:
         ledger.enter_pending()
@@ -89,7 +95,7 @@ async def _begin_turn(run: Run) -> End | None:
     if run.recorder is not None:
         await run.recorder.ask()
     ledger.open_turn()
-    return await take_reply(run, messages)
+    return messages
 
 
 async def _take_up_turn(run: Run) -> None:
@@ -122,12 +128,10 @@ async def _finish_turn(run: Run) -> TurnEndReason | End:
 
 def _without_tools(reply: AssistantMessage | None) -> Outcome:
     assert reply is not None
-    is_empty = reply.thinking and not any(_is_visible(block) for block in reply.content)
-    return Outcome("reasoning_only" if is_empty else "complete")
-
-
-def _is_visible(block: ContentBlock) -> bool:
-    return not isinstance(block, Thinking) and (not isinstance(block, Text) or bool(block.text.strip()))
+    for block in reply.content:
+        if not isinstance(block, Thinking) and (not isinstance(block, Text) or block.text.strip()):
+            return _COMPLETE
+    return Outcome("reasoning_only") if reply.thinking else _COMPLETE
 
 
 async def _ask_policies(run: Run, slot: Literal["pre_turn", "post_loop"]) -> End | None:

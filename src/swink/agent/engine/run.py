@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, copy_context
+from math import inf
 from typing import Any
 
 from msgspec import Struct
@@ -119,7 +120,8 @@ class Run:
         self._task = self.watch.task = start_task(self.life.loop, body, "swink-run", variables)
         if self.life.aborted is not None:
             self._task.cancel()
-        self.life.limit(deadline)
+        if deadline is not None:
+            self.life.limit(deadline)
 
     def check(self) -> None:
         """Stop here if the run was aborted or ended meanwhile."""
@@ -171,7 +173,8 @@ class Run:
         if ledger.observed is not None:
             ledger.observed.end(stop_reason, end.error, *ledger.account.totals, ledger.produced)
         self.watch.stop()
-        life.stop_timer()
+        if life.deadline < inf:
+            life.stop_timer()
         if self._abandoning is not None:
             self._abandoning.cancel()
         if end.stop_reason == "error" and failure is None:

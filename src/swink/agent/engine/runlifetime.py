@@ -72,7 +72,6 @@ class Lifetime(Struct, eq=False):
 
     def finish(self) -> None:
         """The run is over: who waits for it goes on."""
-        self.stop_timer()
         self.is_over = True
         self._interrupt = None
         if self.detached:

@@ -1,6 +1,6 @@
 """What a turn works with, taken once at its beginning: what is changed later acts at the next turn."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from swink.agent.config import AgentContext, AgentLoopConfig, PromptContext, SystemPrompt, copied
@@ -11,6 +11,7 @@ from swink.messages.history import History
 from swink.system.aio import resolve
 from swink.tools import Tool, TurnContext, as_offers, offered_tools
 from swink.tools.toolsearch import ToolSearch, tool_search
+from swink.tools.toolsource import Offers
 
 
 class TurnSetup:
@@ -61,10 +62,11 @@ class TurnSetup:
         if offers is not self._offers:
             await self._take_tools(offers, history)
         if prompt is not self._prompt:
-            await self._write_prompt(prompt, history)
+            self._prompt = prompt
+            self.system_prompt = prompt if isinstance(prompt, str) else await self._written(prompt, history)
 
     async def _take_tools(self, offers: Sequence[Any], history: History) -> None:
-        given: Any = as_offers(offers)
+        given: Any = offers if type(offers) is Offers else as_offers(offers)
         self._offers = offers if isinstance(offers, tuple) else None  # a list may be changed in place
         for offer in given:
             if type(offer) is not Tool:
@@ -76,13 +78,11 @@ class TurnSetup:
         self.search = tool_search(given, self.own_tools, window, self.config.warned)
         self.tools = (*given, *self.own_tools) if self.search is None else self.search.tools
 
-    async def _write_prompt(self, prompt: SystemPrompt, history: History) -> None:
-        self._prompt = prompt
-        if isinstance(prompt, str):
-            self.system_prompt = prompt
-            return
+    async def _written(
+        self, prompt: Callable[[PromptContext[Any]], str | Awaitable[str]], history: History
+    ) -> str:
         context = PromptContext(self.deps, copy_state(self.config.state), history.snapshot())
         written = await resolve(prompt(context))
         if not isinstance(written, str):
             raise InvalidInput(f"system_prompt() returned {type(written).__name__}; it returns a str")
-        self.system_prompt = written
+        return written

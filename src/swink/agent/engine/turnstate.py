@@ -50,18 +50,15 @@ class TurnState(Struct, eq=False):
         return [call for outer in self.calls for call in (*outer.inside, outer)]
 
 
-class Attempt:
+class Attempt(Struct, eq=False):
     """The request under way: whom it asks, what has arrived of the reply, and what that costs."""
 
-    __slots__ = ("_account", "assembly", "model", "observed", "requests")
-
-    def __init__(self, account: Account, model: ModelSpec) -> None:
-        self._account = account
-        self.model = model
-        self.requests = 0
-        """How many were sent in this run."""
-        self.assembly: Assembly | None = None
-        self.observed: observer.ObservedRequest | None = None
+    _account: Account
+    model: ModelSpec
+    requests: int = 0
+    """How many were sent in this run."""
+    assembly: Assembly | None = None
+    observed: observer.ObservedRequest | None = None
 
     def spent(self, error: AgentError | None = None) -> Spent:
         """What it has spent so far, also if it ends here with this error."""
