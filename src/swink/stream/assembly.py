@@ -50,7 +50,6 @@ from swink.stream.protocol import (
 E = TypeVar("E", UsageUpdate, Done, Error, Done | Error)
 
 _decode = msgspec.json.Decoder[Any]().decode
-_INT = frozenset({int})
 _MOST = 10**15
 """Tokens or dollars of one reply."""
 
@@ -125,6 +124,13 @@ class Assembly(Struct, eq=False, kw_only=True):
                 add: Any = self._add  # in two steps: a call of an attribute that is no method is slow
                 add(text.text)
                 return True
+        if kind in _ACTIONS:
+            if self.terminal is not None:
+                raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
+            if not self._started and kind not in _TAKES:
+                raise StreamError(f"stream protocol: {_name(event)} before start")
+            _ACTIONS[kind](self, event)
+            return kind is ToolCallStart or kind is BlockAdded
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
             try:
@@ -137,18 +143,12 @@ class Assembly(Struct, eq=False, kw_only=True):
             return True
         if self.terminal is not None:
             raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
-        if kind is Start:
-            if self._started:
-                raise StreamError("stream protocol: a second start")
-            self._started = True
-            return False
-        action = _ACTIONS.get(kind)
-        if action is None:
+        if kind is not Start:
             raise StreamError(f"stream protocol: {kind.__name__} is not a stream event")
-        if not self._started and kind not in _TAKES:
-            raise StreamError(f"stream protocol: {_name(event)} before start")
-        action(self, event)
-        return kind is ToolCallStart or kind is BlockAdded
+        if self._started:
+            raise StreamError("stream protocol: a second start")
+        self._started = True
+        return False
 
     def message(
         self,
@@ -315,11 +315,12 @@ def _checked(event: E) -> E:
         raise _carries(event, f"stop reason {given.stop_reason!r}")
     usage = event.usage
     counts = usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total
-    known = (*counts, *usage.extra.values()) if usage.extra else counts
-    if not (_INT.issuperset(map(type, known)) and min(known) >= 0 and max(known) <= _MOST):
-        extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
-        kept = [count if _is_count(count) else 0 for count in counts[:4]]
-        event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
+    for count in (*counts, *usage.extra.values()) if usage.extra else counts:
+        if type(count) is not int or not 0 <= count <= _MOST:
+            extra = {name: count for name, count in usage.extra.items() if _is_count(count)}
+            kept = [count if _is_count(count) else 0 for count in counts[:4]]
+            event = _replaced(event, usage=Usage(*kept, extra=extra, unknown=True))
+            break
     if cost is not None and not 0 <= cost.total <= _MOST:
         event = _replaced(event, cost=None)
     return event
