@@ -53,7 +53,8 @@ class Saver:
 
     async def save(self, *, final: bool = True) -> None:
         """Return when the session has everything; the open turn is part of it only if it is final."""
-        await self._wait()
+        if self._appending is not None:
+            await self._wait()
         if self.diff.is_in_doubt:
             await self.diff.settle()
             await self._wait()

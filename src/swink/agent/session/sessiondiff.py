@@ -199,10 +199,16 @@ class SessionDiff:
             after = replace(known, history=now.history, length=upto)
             return Update(messages, None, (), after) if messages else None
         records: list[Record] = [] if compaction is None else [compaction]
-        model = self._model(records)
-        prompt = self._prompt(records)
-        queues = self._waiting(now, records)
-        state, encoded = self._state()
+        if self._is_as_known(now):
+            if not (messages or records or notes) and now.open == known.open:
+                return None
+            model, prompt, queues = known.model, known.prompt, known.queues
+            state, encoded = None, known.state
+        else:
+            model = self._model(records)
+            prompt = self._prompt(records)
+            queues = self._waiting(now, records)
+            state, encoded = self._state()
         opened = next((note for note in reversed(notes) if isinstance(note, TurnOpened)), None)
         still = known.open
         if still is not None and opened is None and now.open != still:
@@ -216,6 +222,17 @@ class SessionDiff:
             return None
         return Update(
             messages, state, records, _Knowledge(now.history, upto, model, prompt, queues, encoded, still)
+        )
+
+    def _is_as_known(self, now: ConversationState) -> bool:
+        """Whether model, prompt, queues and state plainly are what the session has, as they mostly are."""
+        known, queues = self._known, self._queues
+        return (
+            self._config.model is known.model
+            and self._context.system_prompt is known.prompt
+            and not (now.pending or queues.steering or queues.follow_up)
+            and not (known.queues.steering or known.queues.follow_up)
+            and not (self._config.state or known.state)
         )
 
     def has(self, update: Update) -> bool:
