@@ -85,18 +85,14 @@ class Session(PlainSession, Protocol):
 class KeyOwner(Struct, frozen=True):
     """Whom an API key was given for: a provider, at the address that its stream function names."""
 
-    model: ModelSpec
-    stream_fn: StreamFn
+    provider: str
+    origin: str | None = None
 
-    @property
-    def provider(self) -> str:
-        """The provider whose account it is."""
-        return _SAME_ACCOUNT.get(self.model.provider, self.model.provider)
-
-    @property
-    def origin(self) -> str | None:
-        """Where it is sent, as far as that is known."""
-        return origin_of(getattr(self.stream_fn, "base_url", None))
+    @classmethod
+    def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
+        """Who gets the key when this model is asked through this stream function."""
+        provider, url = model.provider, getattr(stream_fn, "base_url", None)
+        return cls(_SAME_ACCOUNT.get(provider, provider), None if url is None else origin_of(url))
 
     def is_also(self, other: "KeyOwner") -> bool:
         """Whether a key given for one may go to the other; an unknown address does not tell them apart."""
@@ -267,7 +263,7 @@ class AgentLoopConfig(Struct, kw_only=True):
                 check_hook(f"the stream function of {model}", stream_fn)
             catalog.check_name(model, stream_fn)
         if self.key_owner is None:
-            force_setattr(self, "key_owner", KeyOwner(*routes[0]))
+            force_setattr(self, "key_owner", KeyOwner.of(*routes[0]))
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -330,7 +326,7 @@ class AgentLoopConfig(Struct, kw_only=True):
 
     def _is_for(self, model: ModelSpec, stream_fn: StreamFn) -> bool:
         owner = self.key_owner
-        return owner is not None and owner.is_also(KeyOwner(model, stream_fn))
+        return owner is not None and owner.is_also(KeyOwner.of(model, stream_fn))
 
     def check_key(self, model: ModelSpec, stream_fn: StreamFn) -> None:
         """Raise `MissingKey` if it is clear that `stream_fn` has no key to send to this `model`."""

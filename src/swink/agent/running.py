@@ -157,7 +157,8 @@ class Running(Struct, eq=False):
         if not all(isinstance(item, UserMessage | CustomMessage) for item in messages):
             raise MisuseError("only user and custom messages can be queued")
         if (run := self.active) is not None and asking.get():
-            run.ledger.inbox.injected.extend(messages)
+            inbox = run.ledger.inbox
+            inbox.injected = (*inbox.injected, *messages)
         queue.extend(messages)
         self.save_soon()
 

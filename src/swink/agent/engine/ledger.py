@@ -85,7 +85,7 @@ class Inbox(Struct, eq=False):
     pending: list[Message] = []
     fresh: tuple[Message, ...] = ()
     """What entered for this turn."""
-    injected: list[Message] = []
+    injected: tuple[Message, ...] = ()
     """What policies added in this run."""
     appended: list[Message] | None = None
     history: History | None = None
@@ -96,7 +96,7 @@ class Inbox(Struct, eq=False):
 
     def inject(self, messages: Sequence[Message]) -> None:
         """Let messages of a policy enter before the next turn."""
-        self.injected.extend(messages)
+        self.injected = (*self.injected, *messages)
         self.pending.extend(messages)
 
 
@@ -139,7 +139,7 @@ class Ledger:
         """Let messages enter at the end of the turn, where they part no call from its result."""
         added, inbox = paired(messages), self.inbox
         if by_policy:
-            inbox.injected.extend(added)
+            inbox.injected = (*inbox.injected, *added)
         if self.closed:
             for message in added:
                 self.history.append(self.vetted(message))
@@ -316,7 +316,7 @@ class Ledger:
             return message
         kept, inbox = vet_commit(self.slots.pre_commit, message), self.inbox
         if inbox.injected and kept is not message:
-            inbox.injected = [kept if item is message else item for item in inbox.injected]
+            inbox.injected = tuple([kept if item is message else item for item in inbox.injected])
         return kept
 
     def _take_reply(self, message: AssistantMessage, tools: Sequence[Tool]) -> None:

@@ -144,7 +144,7 @@ class Run:
             tuple([model for model, _ in setup.routes]),
             setup.config.options.max_tokens,
             ledger.attempt.requests,
-            tuple(ledger.inbox.injected),
+            ledger.inbox.injected,
             self._key,
             reported_cost=ledger.account.reported_cost,
             deps=setup.deps,
