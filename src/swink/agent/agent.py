@@ -189,7 +189,7 @@ class Agent(TypedAgent[DepsT, OutputT]):
             get_api_key=get_api_key,
             get_steering=self._queues.steering,
             get_follow_up=self._queues.follow_up,
-            peek_steering=self._queues.steering.waits,
+            peek_steering=self._queues.steering.__len__,
             tool_execution=tool_execution,
             tool_timeout=tool_timeout,
             hosted=hosted,

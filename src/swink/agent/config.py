@@ -183,8 +183,8 @@ class AgentLoopConfig(Struct, kw_only=True):
     get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
     get_steering: Poll | None = None
     get_follow_up: Poll | None = None
-    peek_steering: Callable[[], bool] | None = None
-    """Whether steering waits, without taking it; without a peek, it is polled and held until delivered."""
+    peek_steering: Callable[[], int] | None = None
+    """How much steering waits, without taking it; without a peek, it is polled and held until delivered."""
     tool_execution: ToolExecution = "concurrent"
     tool_timeout: float | None = None
     hosted: Hosted = ()

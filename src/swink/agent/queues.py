@@ -15,9 +15,6 @@ class MessageQueue(list[Message]):
     def __init__(self, mode: QueueMode, name: str = "mode") -> None:
         self.mode: QueueMode = mode if mode in QUEUE_MODES else checked_mode(name, mode)
 
-    def waits(self) -> bool:
-        return bool(self)
-
     def drop(self, message: Message) -> bool:
         """Take out a message; False if it is not there."""
         for place, waiting in enumerate(self):

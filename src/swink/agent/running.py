@@ -65,7 +65,7 @@ class Running(Struct, eq=False):
         config = self._state.config
         if config.output is not None and options.get("output") is None:
             options = {**options, "output": config.output}
-        request = run_request(config.spec, self._state.context.tools, config.policies, **options)
+        request = run_request(config, self._state.context.tools, **options)
         if self._turnstile.is_taken and self.is_running:
             raise AlreadyRunning
         if request.approvals is not None:

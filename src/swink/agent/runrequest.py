@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from swink.agent.agentoptions import KEYWORDS
 from swink.agent.agentresult import AgentResult
-from swink.agent.config import check_policies
+from swink.agent.config import AgentLoopConfig, check_policies
 from swink.agent.engine.run import Run
 from swink.agent.policy import Answer, Approved, Policy, Rejected
 from swink.agent.structured import StructuredOutput, check_capable, check_retries
@@ -17,7 +17,6 @@ from swink.messages import (
     CustomMessage,
     Input,
     Message,
-    ModelSpec,
     Text,
     UserMessage,
     as_messages,
@@ -46,9 +45,8 @@ class RunRequest(Struct, frozen=True):
 
 
 def run_request(
-    model: ModelSpec,
+    config: AgentLoopConfig,
     tools: Sequence[Any],
-    known: Sequence[Policy],
     /,
     *,
     output: Any = None,
@@ -60,7 +58,7 @@ def run_request(
     approvals: Mapping[str, Answer] | None = None,
     **unknown: Any,
 ) -> RunRequest:
-    """The options of a run as an order; `known` are the policies that the agent has anyway."""
+    """The options of a run as an order; a policy that the agent has anyway is asked once."""
     for name in unknown:
         hint = f"give it to the agent: Agent({name}=…)" if name in KEYWORDS else f"it has {_OPTIONS}"
         raise InvalidInput(f"a run has no option {name!r}; {hint}")
@@ -73,10 +71,10 @@ def run_request(
     added: Sequence[Policy] = ()
     if policies != ():
         check_policies(policies)
-        added = [policy for policy in policies if not any(policy is own for own in known)]
+        added = [policy for policy in policies if not any(policy is own for own in config.policies)]
     structured = StructuredOutput(output, max_output_retries, validate) if output is not None else None
     if structured is not None:
-        check_capable(model)
+        check_capable(config.spec)
         if any(isinstance(tool, Tool) and tool.name == structured.tool.name for tool in tools):
             raise MisuseError(
                 f"output= needs the tool name {structured.tool.name!r} for itself; rename your tool"

@@ -352,7 +352,7 @@ async def _steering_waits(run: Run) -> bool:
     if ledger.inbox.pending:
         return True
     if config.peek_steering is not None:
-        return config.peek_steering()
+        return bool(config.peek_steering())
     if config.get_steering is None:
         return False
     ledger.inbox.queue(await resolve(config.get_steering()))

@@ -44,7 +44,8 @@ async def take_turns(run: Run) -> None:
         run.end(End(), error)
         raise
     run.ledger.call_inside = None  # it holds the run
-    await run.wound_up()
+    if run.last_steps is not None:
+        await asyncio.wait([run.last_steps.task])  # so that asyncio.run() does, too
 
 
 async def _until_done(run: Run) -> End:
@@ -185,7 +186,7 @@ def _may_steer(run: Run) -> bool:
     config = run.setup.config
     if config.get_steering is None or run.ledger.inbox.pending:
         return False
-    return config.peek_steering is None or config.peek_steering()
+    return config.peek_steering is None or bool(config.peek_steering())
 
 
 async def _poll_steering(run: Run) -> None:

@@ -62,8 +62,8 @@ class Run:
     """One run of an agent, from the first prompt to the last save."""
 
     __slots__ = (
-        "__weakref__", "_abandoning", "_key", "_last_steps", "_released", "_task", "approvals", "batch",
-        "dropped", "ending", "ledger", "life", "overflow", "pausing", "recorder", "setup", "watch",
+        "__weakref__", "_abandoning", "_key", "_released", "_task", "approvals", "batch", "dropped",
+        "ending", "last_steps", "ledger", "life", "overflow", "pausing", "recorder", "setup", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -93,7 +93,8 @@ class Run:
         self._key: RunKey | None = None
         self._task: asyncio.Task[None] | None = None
         self._abandoning: asyncio.TimerHandle | None = None
-        self._last_steps: LastSteps | None = None
+        self.last_steps: LastSteps | None = None
+        """What is left to do after the end; the run's task waits for it."""
 
     def start(
         self,
@@ -186,14 +187,9 @@ class Run:
         if life.loop.is_closed() or (is_saved and not ledger.slots.post_run):
             self._finish()
         else:
-            self._last_steps = LastSteps(
+            self.last_steps = LastSteps(
                 life, self.recorder, ledger.slots.post_run, self._tell_end, self._finish
             )
-
-    async def wound_up(self) -> None:
-        """Return when nothing is left to do. The run's task waits here, so that asyncio.run() does too."""
-        if self._last_steps is not None:
-            await asyncio.wait([self._last_steps.task])
 
     def result(self) -> AgentResult[None]:
         """What the run came to."""
@@ -239,8 +235,8 @@ class Run:
         loop = self.life.loop
         if self.ending is not None or loop.is_closed():
             self.end(End("aborted"))
-            if self._last_steps is not None:
-                self._last_steps.hurry()
+            if self.last_steps is not None:
+                self.last_steps.hurry()
             return
         if self._task is not None:
             self._task.cancel()
