@@ -28,7 +28,10 @@ SAYS = {
     "hello.py": "A light jacket will do",
     "memory_tools.py": '"text":"Deploy with `make ship`, never on Fridays."}\n</memories>\nNot on a Friday.',
     "policy.py": "search was asked for the same thing twice",
-    "queue_worker.py": "job-2: The report of Cyd is on its way.\njob-0: The report of Ada is on its way.\n",
+    # Two workers: whose line comes first depends on the machine; a job that comes twice is done once.
+    "queue_worker.py": "job-0: The report of Ada is on its way.\njob-0: The report of Ada is on its way.\n"
+    "job-1: The report of Bob is on its way.\njob-2: The report of Cyd is on its way.\n"
+    "sent to Ada\nsent to Bob\nsent to Cyd\n",
     "resume_after_crash.py": "paying invoice 1\npaying invoice 2\ntaking up a run with 3 messages\n"
     "assistant: calls a tool\ntool_result: outcome unknown",
     "scorer.py": "response  1.00  passed",
@@ -53,6 +56,8 @@ FILES = {
 }
 SERVED = {"serve_fastapi.py", "serve_starlette.py", "fastapi_service.py"}
 """Applications, which tests/serve/test_mounted.py asks."""
+IN_ANY_ORDER = {"queue_worker.py"}
+"""Their lines are compared in alphabetical order."""
 SLOW = {"durable_dbos.py", "folder_rag.py", "own_coding_agent.py"}
 """They load a model or a large package, or start a server: `make test-more` runs them."""
 
@@ -64,6 +69,8 @@ def test_every_example_has_its_expectation():
 @pytest.mark.parametrize("name", [cell_of_more(name) if name in SLOW else name for name in SAYS])
 def test_the_example_runs(name: str, tmp_path: Path):
     said, warned = run_program((ROOT / "examples" / name).read_text("utf-8"), tmp_path)
+    if name in IN_ANY_ORDER:
+        said = "".join(sorted(said.splitlines(keepends=True)))
     assert SAYS[name] in said
     assert not warned
 
