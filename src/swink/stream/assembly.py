@@ -81,8 +81,11 @@ class Assembly(Struct, eq=False, kw_only=True):
     prompt_read: int = 0
     """Tokens of the prompt that the model has read, as far as it says so."""
     report: UsageUpdate | None = None
+    """The last report of what is used, before the end."""
     terminal: Done | Error | None = None
+    """The event that ended the reply."""
     began: float = field(default_factory=time.time)
+    """When the request was made, in seconds since 1970."""
     first: float | None = None
     """When the first block began to arrive."""
 
