@@ -6,6 +6,7 @@ import gc
 import logging
 import re
 import signal
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -120,6 +121,15 @@ def pytest_runtest_teardown() -> Generator[None, Any, Any]:
     finally:
         _unhandled.clear()
         put_back_logging()
+
+
+@pytest.fixture
+def quick_turns() -> Iterator[None]:
+    """Threads take turns often: how many rounds the event loop gets is not left to the interpreter's pace."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
 
 
 def put_back_logging() -> None:

@@ -1,8 +1,6 @@
 """Huge results of tools: the event loop goes on while they are converted, and little of them is kept."""
 
 import asyncio
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +50,8 @@ async def converted(value: Any, **options: Any) -> tuple[int, ToolResult]:
     )
 
 
-@pytest.fixture
-def turns() -> Iterator[None]:
-    """Threads take turns often: how many rounds the event loop gets is not left to the interpreter's pace."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
-    yield
-    sys.setswitchinterval(before)
-
-
 @in_cells("name", HUGE, every=3)
-@pytest.mark.usefixtures("turns")
+@pytest.mark.usefixtures("quick_turns")
 async def test_the_event_loop_goes_on_while_a_huge_result_is_converted(name: str):
     rounds, result = await converted(HUGE[name])
     assert rounds > 10

@@ -153,6 +153,7 @@ async def test_a_session_that_is_resumed_has_all_of_it_and_deleting_it_removes_t
 
 
 @left_to_more
+@pytest.mark.usefixtures("quick_turns")
 async def test_a_long_history_is_written_beside_the_event_loop(place: Path):
     messages = [AssistantMessage("x" * 2_000) for _ in range(5_000)]
     transcript = HookTranscript(SavedConversation(open_store()).session, place, {})
