@@ -91,8 +91,8 @@ class KeyOwner(Struct, frozen=True):
     @classmethod
     def of(cls, model: ModelSpec, stream_fn: StreamFn) -> "KeyOwner":
         """Who gets the key when this model is asked through this stream function."""
-        provider, url = model.provider, getattr(stream_fn, "base_url", None)
-        return cls(_SAME_ACCOUNT.get(provider, provider), None if url is None else origin_of(url))
+        provider = _SAME_ACCOUNT.get(model.provider, model.provider)
+        return cls(provider, origin_of(getattr(stream_fn, "base_url", None)))
 
     def is_also(self, other: "KeyOwner") -> bool:
         """Whether a key given for one may go to the other; an unknown address does not tell them apart."""
@@ -243,7 +243,7 @@ class AgentLoopConfig(Struct, kw_only=True):
             self.hosted = check_hosted(self.hosted)
         if isinstance(self.approve, bool):
             raise InvalidInput("approve is a function of the request; approval_mode='off' asks for no call")
-        if self.stream_fn is not None and not callable(self.stream_fn):
+        if self.stream_fn is not None:
             check_hook("stream_fn", self.stream_fn)
         if self.approve is not None:
             check_hook("approve", self.approve)

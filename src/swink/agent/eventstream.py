@@ -210,8 +210,7 @@ class EventStream(Generic[T, E]):
         """Let the run finish in the background; its further events reach subscribers only."""
         self._start().detached = True
         self._buffer.closed = True
-        self._buffer.events, self._batch = [], _NOTHING
-        self._log_unseen()
+        self._forget_events()
 
     async def aclose(self) -> None:
         """Cancel the run if it still goes on, and wait until it has ended."""
@@ -219,9 +218,7 @@ class EventStream(Generic[T, E]):
         if life is not None and not life.detached:
             if not life.is_over:
                 await self._abort("the stream was closed")
-            self._buffer.events, self._batch = [], _NOTHING
-            if life.failure is not None:
-                self._log_unseen()
+            self._forget_events()
 
     def __del__(self) -> None:
         # Dropped without a close (a bare `async for` that was left early): the run must not go on unwatched.
@@ -229,8 +226,7 @@ class EventStream(Generic[T, E]):
         if life is not None and not life.detached:
             if not life.is_over:
                 life.abort("the stream was dropped")
-            if life.failure is not None:
-                self._log_unseen()
+            self._log_unseen()
         elif life is None and not getattr(self, "_begun", True):
             log.warning(
                 "a stream was never read, so nothing was asked; use `async with agent.stream(…) as run:`"
@@ -263,10 +259,14 @@ class EventStream(Generic[T, E]):
         life.abort(reason)
         await life.wait()
 
+    def _forget_events(self) -> None:
+        self._buffer.events, self._batch = [], _NOTHING
+        self._log_unseen()
+
     def _log_unseen(self) -> None:
         """Nobody reads this stream any more: a failure that it did not raise must not go unheard."""
         life = self._life
-        if life is not None and life.is_over and not self._raised:
+        if life is not None and life.is_over and life.failure is not None and not self._raised:
             self._raised = True
             life.log_failure()
 

@@ -66,7 +66,7 @@ class Running(Struct, eq=False):
         if config.output is not None and options.get("output") is None:
             options = {**options, "output": config.output}
         request = run_request(config, self._state.context.tools, **options)
-        if self._turnstile.is_taken and self.is_running:
+        if self.is_running:
             raise AlreadyRunning
         if request.approvals is not None:
             check_approvals(request.approvals, input, pending_of(self.open))

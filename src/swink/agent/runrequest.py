@@ -64,8 +64,7 @@ def run_request(
         raise InvalidInput(f"a run has no option {name!r}; {hint}")
     if deadline is not None:
         check_seconds("deadline", deadline)
-    if output is not None or max_output_retries != 3:
-        check_retries(max_output_retries)
+    check_retries(max_output_retries)
     if validate is not None and output is None:
         raise InvalidInput("validate= checks the output; say of which type with output=")
     added: Sequence[Policy] = ()

@@ -46,7 +46,7 @@ class AgentState:
         session: PlainSession | None = None,
     ) -> None:
         self.config, self.context, self.queues = config, context, queues
-        given = () if messages == () else check_list("messages", messages, "messages")
+        given = check_list("messages", messages, "messages")
         given = given if session is None else (*session.messages, *given)
         self.history = History(vet_all(config.policies, given) if given else ())
         self.open: OpenTurn | None = None

@@ -92,8 +92,7 @@ def check_name(spec: ModelSpec, stream_fn: StreamFn) -> None:
     Not if it is asked at an address other than the provider's own, which may have any models.
     """
     if _entry(spec.provider, spec.model_id) is None and spec.provider not in _registered:
-        url = getattr(stream_fn, "base_url", None)
-        _warn_unlisted(spec.provider, spec.model_id, None if url is None else origin_of(url))
+        _warn_unlisted(spec.provider, spec.model_id, origin_of(getattr(stream_fn, "base_url", None)))
 
 
 def price_of(spec: ModelSpec, at: datetime | None = None, *, service_tier: str | None = None) -> Price | None:

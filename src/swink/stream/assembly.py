@@ -127,12 +127,12 @@ class Assembly(Struct, eq=False, kw_only=True):
                 add: Any = self._add  # in two steps: a call of an attribute that is no method is slow
                 add(text.text)
                 return True
-        if kind in _ACTIONS:
+        if kind in self._actions:
             if self.terminal is not None:
                 raise StreamError(f"stream protocol: {_name(event)} after {_name(self.terminal)}")
             if not self._started and kind not in _TAKES:
                 raise StreamError(f"stream protocol: {_name(event)} before start")
-            _ACTIONS[kind](self, event)
+            self._actions[kind](self, event)
             return kind is ToolCallStart or kind is BlockAdded
         if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
             delta: Any = event
@@ -267,7 +267,7 @@ class Assembly(Struct, eq=False, kw_only=True):
             f"stream protocol: {_name(event)} for block {event.index}, which is not open for it"
         )
 
-    actions: ClassVar[dict[type, Any]] = {
+    _actions: ClassVar[dict[type, Any]] = {
         TextStart: _open_block,
         ThinkingStart: _open_block,
         ToolCallStart: _open_block,
@@ -281,9 +281,6 @@ class Assembly(Struct, eq=False, kw_only=True):
         Error: _terminate,
     }
     """What is done with an event that is no delta: a table, because it is faster than a `match`."""
-
-
-_ACTIONS = Assembly.actions
 
 
 def _are_texts(*values: Any) -> bool:

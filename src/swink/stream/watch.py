@@ -16,7 +16,6 @@ from swink.stream import Assembly, LlmContext, StreamFn, StreamOptions, Timeout
 from swink.system.aio import closing
 
 _LIMITS = Timeout()
-_EVERY = min(_LIMITS.first, _LIMITS.idle) / 8
 PATIENCE, AGAIN = 3, 1.0
 """How often a stream that goes on is cancelled before it is abandoned, and the least seconds between."""
 
@@ -45,18 +44,16 @@ class Watch:
         self._fired = 0
         self._seen = 0
         self._idle_since = 0.0
+        self._every = 0.0
         self._assembly: Assembly
-        self._limits = _LIMITS
-        self._every = _EVERY
+        self._limits: Timeout
         self._line = _Line()
 
     def begin(self, assembly: Assembly, limits: Timeout) -> None:
         """Watch this reply, which the run's task reads."""
         now = self._loop.time()
-        if limits is not self._limits:
-            self._limits = limits
-            self._every = min(limits.first, limits.idle) / 8
-        self._assembly = assembly
+        self._every = (limits.first if limits.first < limits.idle else limits.idle) / 8
+        self._assembly, self._limits = assembly, limits
         if self._line.waiting:
             self._line = _Line()  # a request that was given up still waits in the old one
         if _current.get() is not self._line:

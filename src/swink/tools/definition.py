@@ -315,8 +315,9 @@ def as_tools(values: Sequence[Any]) -> tuple[Tool, ...]:
 
 def check_names(offers: Sequence[Any]) -> None:
     """Refuse two tools of one name, and one with the name of a tool by which deferred ones are used."""
-    names: list[str] = [offer.name for offer in offers if isinstance(offer, Tool)]
-    if CALL_TOOL in names or (FIND_TOOLS in names and any(getattr(offer, "deferred", 0) for offer in offers)):
+    tools: list[Tool] = [offer for offer in offers if isinstance(offer, Tool)]
+    names = [tool.name for tool in tools]
+    if CALL_TOOL in names or (FIND_TOOLS in names and any(tool.deferred for tool in tools)):
         name = FIND_TOOLS if FIND_TOOLS in names else CALL_TOOL
         raise InvalidTool(f"{name!r} finds or calls deferred tools; rename your tool with @tool(name=...)")
     if len(set(names)) < len(names):

@@ -93,10 +93,7 @@ def tool_search(
     tools: Sequence[Tool], own: Sequence[Tool], window: int | None, warned: list[str]
 ) -> ToolSearch | None:
     """The search over the agent's tools for a model with this window; None if none of them is deferred."""
-    for tool in tools:
-        if tool.deferred:
-            break
-    else:
+    if not any(tool.deferred for tool in tools):
         return None
     settled = _settled(tools, window or DEFAULT_WINDOW)
     if not any(tool.deferred for tool in settled):

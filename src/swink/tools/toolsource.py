@@ -47,12 +47,11 @@ def as_offers(values: Sequence[Any]) -> Offers:
     if kind is not list and kind is not tuple and _is_source(values):
         return Offers((cast(ToolSource, values),))
     offers: list[Any] = []
-    for value in values if kind is list or kind is tuple else check_list("tools", values, "tools"):
+    for value in check_list("tools", values, "tools"):
         if type(value) is not Tool and (type(value) is FunctionType or not _is_source(value)):
             value = as_tool(value)
         offers.append(value)
-    if offers:
-        check_names(offers)
+    check_names(offers)
     return Offers(offers)
 
 

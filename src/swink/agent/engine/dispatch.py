@@ -70,7 +70,7 @@ async def run_batch(run: Run) -> Outcome:
                 if stopped is not None:
                     return stopped
                 deferred = deferred or call.pending is not None
-    batch = run.batch = Batch(run, ledger, run.life.loop)
+    batch = run.batch = Batch(run)
     waiting = list(ledger.turn.calls)
     for call in ledger.turn.calls:
         if call.result is not None:
@@ -176,21 +176,23 @@ def _take_arguments(run: Run, call: Call, arguments: dict[str, Any]) -> bool:
     return True
 
 
-class Batch(Struct, eq=False):
+class Batch:
     """The calls of one reply while they run, group by group."""
 
-    run: Run
-    _ledger: Ledger
-    _loop: asyncio.AbstractEventLoop
-    steered: bool = False
-    waits: bool = False
-    outcome: Outcome | None = None
-    vetting: asyncio.Lock | None = None
-    """Calls inside others are asked about one at a time."""
-    _asking: int = 0
-    _left: int = 0
-    _done: Any = None
-    """The future that the run waits for while a group runs."""
+    __slots__ = (
+        "_asking", "_done", "_ledger", "_left", "_loop", "outcome", "run", "steered", "vetting", "waits"
+    )  # fmt: skip
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.steered = self.waits = False
+        self.outcome: Outcome | None = None
+        self.vetting: asyncio.Lock | None = None  # calls inside others are asked about one at a time
+        self._ledger = run.ledger
+        self._loop = run.life.loop
+        self._asking = 0
+        self._left = 0
+        self._done: asyncio.Future[None]
 
     async def run_group(self, group: Sequence[Call]) -> None:
         """Run calls concurrently and wait until each is settled."""

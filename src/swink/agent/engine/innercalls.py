@@ -27,9 +27,9 @@ async def call_inside(run: Run, outer: Call, name: str, arguments: dict[str, Any
     async with batch.vetting:
         await _vet(run, batch, call)
         if call.is_open and run.setup.config.tool_execution != "concurrent":
-            await Batch(run, run.ledger, run.life.loop).run_group([call])
+            await Batch(run).run_group([call])
     if call.is_open:
-        await Batch(run, run.ledger, run.life.loop).run_group([call])
+        await Batch(run).run_group([call])
     await batch.look_for_steering()
     if call.result is None:
         raise CallWaits
